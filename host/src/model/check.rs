@@ -1,0 +1,440 @@
+//! Judges a descriptor whole: every problem at once, each with its place.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::{ACTOR_KINDS, Descriptor, Edge, Outcome, coerce};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Install refuses the component.
+    Error,
+    /// Told, not refused.
+    Warning,
+}
+
+/// Something wrong or doubtful in a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Where, as a path such as `edges[3].to`.
+    pub place: String,
+    /// What.
+    pub message: String,
+}
+
+/// Limits on sizes, so that tables, drawings and look-ups stay bounded whatever a stranger ships.
+mod limit {
+    pub(super) const STATUSES: usize = 256;
+    pub(super) const EDGES: usize = 4_096;
+    pub(super) const REASON_CODES: usize = 1_024;
+    pub(super) const FIELDS: usize = 256;
+    pub(super) const TEXT_BYTES: usize = 4_096;
+    pub(super) const NAME_CHARS: usize = 64;
+    pub(super) const HISTORY_ROWS: i64 = 100;
+    pub(super) const OUTPUT_BYTES: i64 = 65_536;
+}
+
+/// Extension keys this host knows; a critical one outside this list is an error.
+const KNOWN_EXTENSIONS: [&str; 0] = [];
+
+/// Fields the host itself writes when the kind is run; an execution rule needs them declared.
+const EXECUTION_FIELDS: [&str; 4] = ["ended_at", "exit_code", "term_signal", "cause"];
+
+/// Every problem of a descriptor. It may be installed when none is an error.
+pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
+    let mut findings = Findings::default();
+    names(descriptor, &mut findings);
+    sizes(descriptor, &mut findings);
+    statuses(descriptor, &mut findings);
+    edges(descriptor, &mut findings);
+    reachability(descriptor, &mut findings);
+    vocabulary(descriptor, &mut findings);
+    rules(descriptor, &mut findings);
+    verdicts(descriptor, &mut findings);
+    parameters(descriptor, &mut findings);
+    extensions(descriptor, &mut findings);
+    findings.0
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn error(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Finding { severity: Severity::Error, place: place.into(), message: message.into() });
+    }
+
+    fn warn(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Finding { severity: Severity::Warning, place: place.into(), message: message.into() });
+    }
+
+    fn duplicates<'a>(&mut self, place: &str, what: &str, names: impl Iterator<Item = &'a str>) {
+        let mut seen = HashSet::new();
+        for (index, name) in names.enumerate() {
+            if !seen.insert(name) {
+                self.error(format!("{place}[{index}]"), format!("{what} `{name}` is declared twice"));
+            }
+        }
+    }
+}
+
+/// A name is lower case with digits and underscores; a policy's name may have dashes too.
+fn is_name(name: &str, dashes: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || dashes.contains(c);
+    !name.is_empty()
+        && name.len() <= limit::NAME_CHARS
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(fits)
+}
+
+/// Three lower-case dotted segments; `legacy.imported` is the one exception (SEMANTICS 1).
+fn is_reason_code(code: &str) -> bool {
+    let segments: Vec<&str> = code.split('.').collect();
+    code == "legacy.imported" || (segments.len() == 3 && segments.iter().all(|segment| is_name(segment, "")))
+}
+
+/// `major.minor.patch`, digits without leading zeros, as semantic versioning wants the core of a version.
+fn is_version(version: &str) -> bool {
+    let core = version.split(['-', '+']).next().unwrap_or_default();
+    let parts: Vec<&str> = core.split('.').collect();
+    let number = |part: &&str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && (*part == "0" || !part.starts_with('0'))
+    };
+    let tail = &version[core.len()..];
+    let tail_fits = tail.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+".contains(&b));
+    parts.len() == 3 && parts.iter().all(number) && tail_fits && tail.len() != 1
+}
+
+fn names(descriptor: &Descriptor, findings: &mut Findings) {
+    if !is_name(&descriptor.kind, "") {
+        findings.error("kind", format!("`{}` is no kind: lower case, digits and underscores", descriptor.kind));
+    }
+    if !is_name(&descriptor.name, "-") {
+        findings.error("name", format!("`{}` is no name: lower case, digits, `_` and `-`", descriptor.name));
+    }
+    if !is_version(&descriptor.version) {
+        findings.error("version", format!("`{}` is no semantic version such as 1.0.0", descriptor.version));
+    }
+    for (index, status) in descriptor.statuses.iter().enumerate() {
+        if !is_name(&status.name, "") {
+            findings.error(format!("statuses[{index}].name"), format!("`{}` is no status name", status.name));
+        }
+    }
+    for (index, field) in descriptor.fields.iter().enumerate() {
+        if !is_name(&field.name, "") {
+            findings.error(format!("fields[{index}].name"), format!("`{}` is no field name", field.name));
+        }
+    }
+    for (index, reason) in descriptor.reason_codes.iter().enumerate() {
+        if !is_reason_code(&reason.code) {
+            let message = format!("`{}` is no reason code: three lower-case dotted segments", reason.code);
+            findings.error(format!("reason_codes[{index}]"), message);
+        }
+    }
+    findings.duplicates("statuses", "status", descriptor.statuses.iter().map(|s| s.name.as_str()));
+    findings.duplicates("fields", "field", descriptor.fields.iter().map(|f| f.name.as_str()));
+    findings.duplicates("reason_codes", "reason code", descriptor.reason_codes.iter().map(|r| r.code.as_str()));
+    findings.duplicates("parameters", "parameter", descriptor.parameters.iter().map(|p| p.name.as_str()));
+    let pairs: Vec<String> = descriptor.edges.iter().map(|e| format!("{} -> {}", e.from, e.to)).collect();
+    findings.duplicates("edges", "edge", pairs.iter().map(String::as_str));
+}
+
+fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
+    let counts = [
+        ("statuses", descriptor.statuses.len(), limit::STATUSES),
+        ("edges", descriptor.edges.len(), limit::EDGES),
+        ("reason_codes", descriptor.reason_codes.len(), limit::REASON_CODES),
+        ("fields", descriptor.fields.len(), limit::FIELDS),
+        ("parameters", descriptor.parameters.len(), limit::FIELDS),
+        ("verdicts", descriptor.verdicts.len(), limit::EDGES),
+        ("kill", descriptor.kill.len(), limit::STATUSES),
+        ("health", descriptor.health.len(), limit::STATUSES),
+    ];
+    for (place, found, most) in counts {
+        if found > most {
+            findings.error(place, format!("{found} entries, at most {most} are admitted"));
+        }
+    }
+    let texts = std::iter::once(("summary".to_owned(), &descriptor.summary))
+        .chain(descriptor.statuses.iter().map(|s| (format!("statuses.{}", s.name), &s.summary)))
+        .chain(descriptor.fields.iter().map(|f| (format!("fields.{}", f.name), &f.summary)))
+        .chain(descriptor.reason_codes.iter().map(|r| (format!("reason_codes.{}", r.code), &r.summary)))
+        .chain(descriptor.parameters.iter().map(|p| (format!("parameters.{}", p.name), &p.summary)));
+    for (place, text) in texts {
+        if text.len() > limit::TEXT_BYTES {
+            findings.error(place, format!("a text of {} bytes, at most {} are admitted", text.len(), limit::TEXT_BYTES));
+        }
+    }
+}
+
+fn statuses(descriptor: &Descriptor, findings: &mut Findings) {
+    if !descriptor.statuses.iter().any(|status| status.initial) {
+        findings.error("statuses", "no status is initial: nothing could be created");
+    }
+    if !descriptor.statuses.iter().any(|status| status.terminal) {
+        findings.warn("statuses", "no status is terminal: nothing ever ends");
+    }
+    for (index, status) in descriptor.statuses.iter().enumerate() {
+        let place = format!("statuses[{index}]");
+        if status.success && !status.terminal {
+            findings.error(&place, format!("`{}` is a success and not terminal", status.name));
+        }
+        if status.announced && status.terminal {
+            findings.error(&place, format!("`{}` is announced and terminal: ends are events anyway", status.name));
+        }
+        if status.creation_code.is_some() && !status.initial {
+            findings.error(&place, format!("`{}` has a creation code and is not initial", status.name));
+        }
+    }
+}
+
+fn edges(descriptor: &Descriptor, findings: &mut Findings) {
+    let known: HashSet<&str> = descriptor.statuses.iter().map(|status| status.name.as_str()).collect();
+    let fields: HashSet<&str> = descriptor.fields.iter().map(|field| field.name.as_str()).collect();
+    let terminal: HashSet<&str> =
+        descriptor.statuses.iter().filter(|status| status.terminal).map(|status| status.name.as_str()).collect();
+    for (index, edge) in descriptor.edges.iter().enumerate() {
+        let place = format!("edges[{index}]");
+        for (end, name) in [("from", &edge.from), ("to", &edge.to)] {
+            if !known.contains(name.as_str()) {
+                findings.error(format!("{place}.{end}"), format!("status `{name}` is not declared"));
+            }
+        }
+        for actor in &edge.actors {
+            if !ACTOR_KINDS.contains(&actor.as_str()) {
+                findings.error(format!("{place}.actors"), format!("`{actor}` is no actor kind"));
+            }
+        }
+        let lists = [("required_patch", &edge.required_patch), ("required_guards", &edge.required_guards)];
+        for (list, names) in lists {
+            for name in names.iter().filter(|name| !fields.contains(name.as_str())) {
+                findings.error(format!("{place}.{list}"), format!("field `{name}` is not declared"));
+            }
+        }
+        let for_operators = edge.actors == ["operator"];
+        if terminal.contains(edge.from.as_str()) && edge.from != edge.to && !for_operators {
+            let message = format!("leads out of terminal `{}`: only an edge for operators alone may", edge.from);
+            findings.error(&place, message);
+        }
+    }
+}
+
+fn reachability(descriptor: &Descriptor, findings: &mut Findings) {
+    let initial = descriptor.statuses.iter().filter(|s| s.initial).map(|s| s.name.as_str());
+    let reached = closure(initial, &descriptor.edges, |edge| (edge.from.as_str(), edge.to.as_str()));
+    let terminal = descriptor.statuses.iter().filter(|s| s.terminal).map(|s| s.name.as_str());
+    let can_end = closure(terminal, &descriptor.edges, |edge| (edge.to.as_str(), edge.from.as_str()));
+    for (index, status) in descriptor.statuses.iter().enumerate() {
+        let place = format!("statuses[{index}]");
+        if !reached.contains(status.name.as_str()) {
+            findings.error(&place, format!("`{}` cannot be reached from an initial status", status.name));
+        }
+        if !status.terminal && !can_end.contains(status.name.as_str()) {
+            findings.warn(&place, format!("`{}` has no way to a terminal status", status.name));
+        }
+    }
+}
+
+/// Everything reached from `start` along edges read as (here, there).
+fn closure<'a>(
+    start: impl Iterator<Item = &'a str>,
+    edges: &'a [Edge],
+    read: impl Fn(&'a Edge) -> (&'a str, &'a str),
+) -> HashSet<&'a str> {
+    let mut queue: VecDeque<&str> = start.collect();
+    let mut seen: HashSet<&str> = queue.iter().copied().collect();
+    while let Some(here) = queue.pop_front() {
+        for (from, to) in edges.iter().map(&read) {
+            if from == here && seen.insert(to) {
+                queue.push_back(to);
+            }
+        }
+    }
+    seen
+}
+
+/// Every code that a rule uses is declared, every status that a rule names exists.
+fn vocabulary(descriptor: &Descriptor, findings: &mut Findings) {
+    for (index, status) in descriptor.statuses.iter().enumerate() {
+        if let Some(code) = &status.creation_code {
+            code_declared(descriptor, &format!("statuses[{index}].creation_code"), code, findings);
+        }
+    }
+    for (place, outcome) in all_outcomes(descriptor) {
+        status_declared(descriptor, &place, &outcome.status, findings);
+        code_declared(descriptor, &place, &outcome.code, findings);
+    }
+    for (index, row) in descriptor.kill.iter().enumerate() {
+        let place = format!("kill[{index}]");
+        status_declared(descriptor, &format!("{place}.goes_to"), &row.goes_to, findings);
+        for status in &row.killable {
+            status_declared(descriptor, &format!("{place}.killable"), status, findings);
+        }
+        for code in [&row.term_code, &row.force_code, &row.stale_code] {
+            code_declared(descriptor, &place, code, findings);
+        }
+    }
+    if let Some(lease) = &descriptor.lease {
+        status_declared(descriptor, "lease.queued", &lease.queued, findings);
+        for status in &lease.active {
+            status_declared(descriptor, "lease.active", status, findings);
+        }
+    }
+    if let Some(delivery) = &descriptor.delivery {
+        for status in &delivery.claimable {
+            status_declared(descriptor, "delivery.claimable", status, findings);
+        }
+    }
+}
+
+fn all_outcomes(descriptor: &Descriptor) -> Vec<(String, &Outcome)> {
+    let mut all = Vec::new();
+    if let Some(rule) = &descriptor.execution {
+        all.extend(rule.outcomes().map(|(place, outcome)| (format!("execution.{place}"), outcome)));
+    }
+    if let Some(rule) = &descriptor.lease {
+        all.extend(rule.outcomes().into_iter().map(|(place, outcome)| (format!("lease.{place}"), outcome)));
+    }
+    if let Some(rule) = &descriptor.delivery {
+        all.extend(rule.outcomes().map(|(place, outcome)| (format!("delivery.{place}"), outcome)));
+    }
+    let rows = descriptor.verdicts.iter().enumerate();
+    all.extend(rows.map(|(index, row)| (format!("verdicts[{index}].outcome"), &row.outcome)));
+    all
+}
+
+fn status_declared(descriptor: &Descriptor, place: &str, name: &str, findings: &mut Findings) {
+    if !descriptor.statuses.iter().any(|status| status.name == name) {
+        findings.error(place, format!("status `{name}` is not declared"));
+    }
+}
+
+fn code_declared(descriptor: &Descriptor, place: &str, code: &str, findings: &mut Findings) {
+    if !descriptor.reason_codes.iter().any(|reason| reason.code == code) {
+        findings.error(place, format!("reason code `{code}` is not declared"));
+    }
+}
+
+/// Rules the host applies by itself must never need a component, an actor or a field to succeed.
+fn rules(descriptor: &Descriptor, findings: &mut Findings) {
+    if let Some(rule) = &descriptor.execution {
+        let start = &rule.start.status;
+        if !descriptor.statuses.iter().any(|status| status.name == *start && status.initial) {
+            findings.error("execution.start", format!("`{start}` is not an initial status"));
+        }
+        for (place, outcome) in rule.outcomes().into_iter().skip(1) {
+            usable_edge(descriptor, &format!("execution.{place}"), start, &outcome.status, findings);
+        }
+        for (index, row) in descriptor.verdicts.iter().enumerate() {
+            usable_edge(descriptor, &format!("verdicts[{index}]"), start, &row.outcome.status, findings);
+        }
+        for field in EXECUTION_FIELDS {
+            if !descriptor.fields.iter().any(|declared| declared.name == field) {
+                findings.error("fields", format!("a kind that is run declares the field `{field}`"));
+            }
+        }
+    }
+    for (index, row) in descriptor.kill.iter().enumerate() {
+        for from in &row.killable {
+            usable_edge(descriptor, &format!("kill[{index}]"), from, &row.goes_to, findings);
+        }
+    }
+    if let Some(rule) = &descriptor.lease {
+        usable_edge(descriptor, "lease.claimed", &rule.queued, &rule.claimed.status, findings);
+        usable_edge(descriptor, "lease.lapsed", &rule.claimed.status, &rule.lapsed.status, findings);
+    }
+    let reads = &descriptor.reads;
+    if !(0..=limit::HISTORY_ROWS).contains(&reads.history) {
+        findings.error("reads.history", format!("{} rows, 0 to {} are admitted", reads.history, limit::HISTORY_ROWS));
+    }
+    if !(0..=limit::OUTPUT_BYTES).contains(&reads.last_output_bytes) {
+        let message = format!("{} bytes, 0 to {} are admitted", reads.last_output_bytes, limit::OUTPUT_BYTES);
+        findings.error("reads.last_output_bytes", message);
+    }
+}
+
+fn usable_edge(descriptor: &Descriptor, place: &str, from: &str, to: &str, findings: &mut Findings) {
+    let Some(edge) = descriptor.edges.iter().find(|edge| edge.from == from && edge.to == to) else {
+        findings.error(place, format!("uses the edge {from} -> {to}, which is not declared"));
+        return;
+    };
+    let obstacles = [
+        (edge.guarded, "is guarded"),
+        (!edge.actors.is_empty(), "restricts actors"),
+        (!edge.required_patch.is_empty(), "requires a patch"),
+    ];
+    for (_, why) in obstacles.into_iter().filter(|(holds, _)| *holds) {
+        findings.error(place, format!("uses the edge {from} -> {to}, which {why}: the host must always be able to take it"));
+    }
+}
+
+fn verdicts(descriptor: &Descriptor, findings: &mut Findings) {
+    for (index, row) in descriptor.verdicts.iter().enumerate() {
+        let place = format!("verdicts[{index}]");
+        if row.exit_codes.is_some() && row.signals.is_some() {
+            findings.error(&place, "asks for an exit code and a signal at once: no ending has both");
+        }
+        if row.exit_codes.is_some_and(|(first, last)| first > last) {
+            findings.error(format!("{place}.exit_codes"), "an empty range");
+        }
+        for cause in &row.causes {
+            if super::Cause::from_word(cause).is_none() {
+                findings.error(format!("{place}.causes"), format!("`{cause}` is no cause"));
+            }
+        }
+        if row.evidence.as_deref().is_some_and(|word| super::Evidence::from_word(word).is_none()) {
+            findings.error(format!("{place}.evidence"), "is none of present, wanted_and_absent, artifact_missing");
+        }
+    }
+    let unconditional = |row: &super::VerdictRow| {
+        row.exit_codes.is_none() && row.signals.is_none() && row.causes.is_empty() && row.evidence.is_none()
+    };
+    if let Some(index) = descriptor.verdicts.iter().position(unconditional) {
+        if index + 1 < descriptor.verdicts.len() {
+            findings.warn(format!("verdicts[{index}]"), "matches everything: the rows after it are never reached");
+        }
+    } else if descriptor.execution.is_some() {
+        findings.error("verdicts", "the last row must match everything, so that every ending has a meaning");
+    }
+}
+
+fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
+    for (index, parameter) in descriptor.parameters.iter().enumerate() {
+        let place = format!("parameters[{index}]");
+        if !is_name(&parameter.name, "") {
+            findings.error(format!("{place}.name"), format!("`{}` is no parameter name", parameter.name));
+        }
+        for value in std::iter::once(&parameter.default).chain(&parameter.choices) {
+            if let Err(problem) = coerce(&parameter.name, parameter.kind, value) {
+                findings.error(&place, problem.to_string());
+            }
+        }
+        let listed = parameter.choices.is_empty() || parameter.choices.contains(&parameter.default);
+        if !listed {
+            findings.error(&place, "the default is not one of the choices");
+        }
+    }
+}
+
+fn extensions(descriptor: &Descriptor, findings: &mut Findings) {
+    let edges = descriptor.edges.iter().map(|e| &e.ext);
+    let places = std::iter::once(&descriptor.ext)
+        .chain(std::iter::once(&descriptor.reads.ext))
+        .chain(edges)
+        .chain(descriptor.statuses.iter().map(|s| &s.ext))
+        .chain(descriptor.fields.iter().map(|f| &f.ext))
+        .chain(descriptor.verdicts.iter().map(|v| &v.ext))
+        .chain(descriptor.kill.iter().map(|k| &k.ext))
+        .chain(descriptor.parameters.iter().map(|p| &p.ext))
+        .chain(descriptor.execution.iter().map(|r| &r.ext))
+        .chain(descriptor.lease.iter().map(|r| &r.ext))
+        .chain(descriptor.delivery.iter().map(|r| &r.ext))
+        .chain(descriptor.retry.iter().map(|r| &r.ext));
+    for extension in places.flatten() {
+        if extension.critical && !KNOWN_EXTENSIONS.contains(&extension.key.as_str()) {
+            findings.error("ext", format!("critical extension `{}` is not known to this host", extension.key));
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The decision: what a command means for an entity under its policy's graph.
+//!
+//! Judged in this order (SEMANTICS 2): invalid → expected statuses, expected version, field guards → edge and actor →
+//! required patch and guard fields → the write. The idempotency key is looked up by the verb, between the first two.
+
+use serde_json::{Value, json};
+
+use super::{
+    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity, Override,
+    PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal, validate_id,
+};
+
+/// What a command comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It is written, unless a guard function refuses.
+    Apply(Box<Change>),
+    /// An expectation did not hold.
+    Conflict(Conflict),
+    /// The policy forbids it.
+    Rejected(Refusal),
+    /// The command itself is wrong.
+    Invalid(Invalid),
+}
+
+/// The status and version that were found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The status.
+    pub status: String,
+    /// The version.
+    pub version: i64,
+}
+
+impl Found {
+    /// What an entity shows.
+    pub fn of(entity: &Entity) -> Self {
+        Self { status: entity.status.clone(), version: entity.version }
+    }
+}
+
+/// An expectation that did not hold, or a race that was lost: a value, not an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// What was found instead.
+    pub found: Found,
+    /// `status`, `version`, `guard` or `lost_race`.
+    pub code: &'static str,
+    /// In words.
+    pub message: String,
+}
+
+/// A refusal by the policy; it is audited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was found.
+    pub found: Found,
+    /// `terminal`, `no_edge`, `same_status`, `actor`, the guard's own code, or `policy_fault`.
+    pub code: String,
+    /// In words.
+    pub message: String,
+}
+
+/// A command that is wrong whatever the entity's state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Invalid {
+    /// `status`, `reason`, `actor`, `field`, `override`, `id`, `patch`, `guard` or `key`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to give instead.
+    pub hint: Option<String>,
+}
+
+impl Invalid {
+    /// Something wrong, with what to give instead.
+    pub fn new(code: &'static str, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self { code, message: message.into(), hint }
+    }
+}
+
+/// Decides a transition: pure and total.
+///
+/// `store` is the store's name, of which the ids of history rows are made.
+pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, store: &str, now: Timestamp) -> Decision {
+    let fitted = match validate(lifecycle, command) {
+        Ok(fitted) => fitted,
+        Err(invalid) => return Decision::Invalid(invalid),
+    };
+    if let Some(conflict) = expectations(entity, command, &fitted.guards) {
+        return Decision::Conflict(conflict);
+    }
+    let crossing = match crossing(lifecycle, entity, command) {
+        Ok(crossing) => crossing,
+        Err(refusal) => return Decision::Rejected(refusal),
+    };
+    if let Crossing::Edge(edge) = crossing {
+        if let Some(invalid) = missing_fields(edge, command, &fitted) {
+            return Decision::Invalid(invalid);
+        }
+    }
+    let admin = override_event(entity, command, crossing, now);
+    let mut after = entity.clone();
+    for (name, value) in &fitted.patch {
+        after.set_field(name, value);
+    }
+    after.enter(lifecycle, &command.target);
+    measure_end(lifecycle, entity, &mut after, &fitted.patch, now);
+    after.reason = command.reason.clone();
+    after.version = entity.version.saturating_add(1);
+    after.updated_at = now;
+    if after.terminal {
+        after.unique_key = None;
+    }
+    let row = HistoryRow {
+        id: EventId::new(store, &entity.reference.id, after.version),
+        reference: entity.reference.clone(),
+        previous_status: Some(entity.status.clone()),
+        status: command.target.clone(),
+        reason: command.reason.clone(),
+        actor: command.actor.clone(),
+        at: now,
+        version: after.version,
+        policy_digest: entity.policy.digest.clone(),
+        metadata: command.metadata.clone(),
+    };
+    Decision::Apply(Box::new(Change { after, expected_version: entity.version, row, event: None, admin, key: None }))
+}
+
+/// Decides a creation: pure and total.
+///
+/// # Errors
+/// [`Invalid`] when the command is wrong.
+pub fn create(
+    lifecycle: &Lifecycle,
+    policy: &PolicyPin,
+    command: &Create,
+    store: &str,
+    now: Timestamp,
+) -> Result<NewEntity, Invalid> {
+    if let Err(problem) = validate_id(&command.id) {
+        return Err(Invalid::new("id", problem.to_string(), None));
+    }
+    let status = creation_status(lifecycle, command.status.as_deref())?;
+    let mut reason = command.reason.clone();
+    if reason.code.is_empty() {
+        let given = status.creation_code.clone();
+        reason.code = given.ok_or_else(|| {
+            let message = format!("a {} created as `{}` needs a reason", lifecycle.kind(), status.name);
+            Invalid::new("reason", message, Some("add --reason CODE".to_owned()))
+        })?;
+    }
+    validate_reason(lifecycle, &reason)?;
+    validate_actor(&command.actor)?;
+    validate_metadata(&command.metadata)?;
+    let fields = fit(lifecycle, &command.fields)?;
+    let mut entity = Entity {
+        row: 0,
+        reference: super::Reference::new(lifecycle.kind(), &command.id),
+        name: command.name.clone(),
+        status: String::new(),
+        terminal: false,
+        success: false,
+        version: 1,
+        reason: reason.clone(),
+        policy: policy.clone(),
+        fields: Fields::new(),
+        structural: Structural::default(),
+        tags: command.tags.clone(),
+        unique_key: None,
+        fence: 0,
+        root: None,
+        generation: 0,
+        chain_parent: None,
+        notify: command.notify.clone(),
+        created_at: now,
+        updated_at: now,
+    };
+    for (name, value) in &fields {
+        entity.set_field(name, value);
+    }
+    entity.enter(lifecycle, &status.name);
+    let row = HistoryRow {
+        id: EventId::new(store, &command.id, 1),
+        reference: entity.reference.clone(),
+        previous_status: None,
+        status: status.name.clone(),
+        reason,
+        actor: command.actor.clone(),
+        at: now,
+        version: 1,
+        policy_digest: policy.digest.clone(),
+        metadata: command.metadata.clone(),
+    };
+    Ok(NewEntity { entity, row, event: None, parents: command.parents.clone(), key: None })
+}
+
+impl Change {
+    /// Whether an event is due: a terminal status is entered from another one, or an announced one is entered.
+    pub fn makes_event(&self, lifecycle: &Lifecycle) -> bool {
+        let moved = self.row.previous_status.as_deref() != Some(self.row.status.as_str());
+        let announced = lifecycle.status(&self.row.status).is_some_and(|status| status.announced);
+        moved && (announced || (self.after.terminal && lifecycle.descriptor().emits_events))
+    }
+
+    /// The same change with its idempotency key.
+    #[must_use]
+    pub fn with_key(mut self, key: Option<KeyUse>) -> Self {
+        self.key = key;
+        self
+    }
+}
+
+/// Patch and guards in the form their fields keep.
+struct Fitted {
+    patch: Fields,
+    guards: Fields,
+}
+
+/// The way a command takes.
+#[derive(Clone, Copy)]
+enum Crossing<'a> {
+    /// A declared edge.
+    Edge(&'a Edge),
+    /// The same status again.
+    Same,
+    /// No edge, or out of a terminal status, by override.
+    Overridden(&'a Override),
+}
+
+fn validate(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid> {
+    if lifecycle.status(&command.target).is_none() {
+        return Err(unknown_status(lifecycle, &command.target));
+    }
+    for status in command.expected_statuses.iter().flatten() {
+        // `none` is accepted and never matches: a status is never null here (SEMANTICS 10.15).
+        if status != "none" && lifecycle.status(status).is_none() {
+            return Err(unknown_status(lifecycle, status));
+        }
+    }
+    validate_reason(lifecycle, &command.reason)?;
+    validate_actor(&command.actor)?;
+    validate_metadata(&command.metadata)?;
+    if let Some(overriding) = &command.overriding {
+        if overriding.actor.trim().is_empty() || overriding.justification.trim().is_empty() {
+            let hint = "give --override-actor A and --justification T".to_owned();
+            return Err(Invalid::new("override", "an override needs an actor and a justification", Some(hint)));
+        }
+    }
+    Ok(Fitted { patch: fit(lifecycle, &command.patch)?, guards: fit(lifecycle, &command.guards)? })
+}
+
+fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
+    let known: Vec<&str> = lifecycle.descriptor().statuses.iter().map(|status| status.name.as_str()).collect();
+    let message = format!("`{status}` is no status of {}", lifecycle.kind());
+    Invalid::new("status", message, Some(format!("its statuses are {}", known.join(", "))))
+}
+
+fn creation_status<'a>(lifecycle: &'a Lifecycle, asked: Option<&str>) -> Result<&'a super::Status, Invalid> {
+    let Some(name) = asked else {
+        return lifecycle.first_initial().ok_or_else(|| Invalid::new("status", "the policy has no initial status", None));
+    };
+    let status = lifecycle.status(name).ok_or_else(|| unknown_status(lifecycle, name))?;
+    if status.initial {
+        return Ok(status);
+    }
+    let initial = lifecycle.descriptor().statuses.iter().filter(|status| status.initial);
+    let initial: Vec<&str> = initial.map(|status| status.name.as_str()).collect();
+    let message = format!("a {} cannot be created as `{name}`", lifecycle.kind());
+    Err(Invalid::new("status", message, Some(format!("it begins as {}", initial.join(" or ")))))
+}
+
+fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid> {
+    if reason.code.is_empty() {
+        return Err(Invalid::new("reason", "a transition needs a reason", Some("add --reason CODE".to_owned())));
+    }
+    if lifecycle.admits_reason(&reason.code) {
+        return Ok(());
+    }
+    let message = format!("`{}` is no reason code of {}", reason.code, lifecycle.kind());
+    let hint = format!("`runwarden policy show {}` lists its reason codes", lifecycle.kind());
+    Err(Invalid::new("reason", message, Some(hint)))
+}
+
+fn validate_actor(actor: &Actor) -> Result<(), Invalid> {
+    actor.problem().map_or(Ok(()), |problem| Err(Invalid::new("actor", problem, None)))
+}
+
+fn validate_metadata(metadata: &Value) -> Result<(), Invalid> {
+    if metadata.is_null() || metadata.is_object() {
+        return Ok(());
+    }
+    Err(Invalid::new("metadata", "metadata is a JSON object", None))
+}
+
+fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
+    let mut fitted = Fields::new();
+    for (name, value) in values {
+        let Some(field) = lifecycle.field(name) else {
+            let known: Vec<&str> = lifecycle.descriptor().fields.iter().map(|field| field.name.as_str()).collect();
+            let hint = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+            return Err(Invalid::new("field", format!("`{name}` is no field of {}", lifecycle.kind()), Some(hint)));
+        };
+        let value = coerce(name, field.kind, value).map_err(|e| Invalid::new("field", e.to_string(), None))?;
+        fitted.insert(name.clone(), value);
+    }
+    Ok(fitted)
+}
+
+fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Option<Conflict> {
+    let found = Found::of(entity);
+    if let Some(expected) = &command.expected_statuses {
+        if !expected.contains(&entity.status) {
+            let wanted = if expected.is_empty() { "nothing".to_owned() } else { expected.join(" or ") };
+            let message = format!("expected status {wanted}, found {}", entity.status);
+            return Some(Conflict { found, code: "status", message });
+        }
+    }
+    if let Some(expected) = command.expected_version.filter(|expected| *expected != entity.version) {
+        let message = format!("expected version {expected}, found {}", entity.version);
+        return Some(Conflict { found, code: "version", message });
+    }
+    let (name, wanted) = guards.iter().find(|(name, wanted)| !json_equal(&entity.field(name), wanted))?;
+    let message = format!("expected {name} = {wanted}, found {}", entity.field(name));
+    Some(Conflict { found, code: "guard", message })
+}
+
+fn crossing<'a>(lifecycle: &'a Lifecycle, entity: &Entity, command: &'a Transition) -> Result<Crossing<'a>, Refusal> {
+    let (from, to) = (entity.status.as_str(), command.target.as_str());
+    let refuse = |code: &str, message: String| Refusal { found: Found::of(entity), code: code.to_owned(), message };
+    if let Some(edge) = lifecycle.edge(from, to) {
+        if !edge.actors.is_empty() && !edge.actors.contains(&command.actor.kind) {
+            let admitted = edge.actors.join(", ");
+            return Err(refuse("actor", format!("{from} -> {to} is for {admitted} only, not for {}", command.actor.kind)));
+        }
+        return Ok(Crossing::Edge(edge));
+    }
+    if from == to && lifecycle.descriptor().same_status == SameStatus::Append {
+        return Ok(Crossing::Same);
+    }
+    if let Some(overriding) = &command.overriding {
+        return Ok(Crossing::Overridden(overriding));
+    }
+    if from == to {
+        return Err(refuse("same_status", format!("it is {from} already, and the policy admits no second write")));
+    }
+    if entity.terminal {
+        return Err(refuse("terminal", format!("{from} is terminal: it stays")));
+    }
+    Err(refuse("no_edge", format!("the policy has no edge {from} -> {to}")))
+}
+
+fn missing_fields(edge: &Edge, command: &Transition, fitted: &Fitted) -> Option<Invalid> {
+    let way = format!("{} -> {}", edge.from, edge.to);
+    if let Some(name) = edge.required_patch.iter().find(|name| !fitted.patch.contains_key(*name)) {
+        let hint = format!("add --set {name}=VALUE");
+        return Some(Invalid::new("patch", format!("{way} must set `{name}`"), Some(hint)));
+    }
+    if command.expected_version.is_some() {
+        return None;
+    }
+    let name = edge.required_guards.iter().find(|name| !fitted.guards.contains_key(*name))?;
+    let hint = format!("add --guard {name}=VALUE or --expect-version N");
+    Some(Invalid::new("guard", format!("{way} must guard `{name}`"), Some(hint)))
+}
+
+/// The audit row of an override (ADR-0057 D4); written when a missing edge was crossed, and also when an override was
+/// given on a declared edge out of a terminal status (SEMANTICS 10.7).
+fn override_event(entity: &Entity, command: &Transition, way: Crossing<'_>, now: Timestamp) -> Vec<AdminEvent> {
+    let overriding = match (way, &command.overriding) {
+        (Crossing::Overridden(overriding), _) | (Crossing::Edge(_), Some(overriding)) => overriding,
+        (Crossing::Same, _) | (Crossing::Edge(_), None) => return Vec::new(),
+    };
+    vec![AdminEvent {
+        id: 0,
+        at: now,
+        action: "status_transition_override".to_owned(),
+        target: Some(entity.reference.to_string()),
+        actor: overriding.actor.clone(),
+        details: json!({
+            "entity_type": entity.reference.kind,
+            "previous_status": entity.status,
+            "new_status": command.target,
+            "reason_code": command.reason.code,
+            "justification": overriding.justification,
+        }),
+    }]
+}
+
+/// The audit row of a refusal (ADR-0057 D4).
+pub(crate) fn rejection_event(entity: &Entity, command: &Transition, refusal: &Refusal, now: Timestamp) -> AdminEvent {
+    AdminEvent {
+        id: 0,
+        at: now,
+        action: "status_transition_rejected".to_owned(),
+        target: Some(entity.reference.to_string()),
+        actor: command.actor.id.clone(),
+        details: json!({
+            "entity_type": entity.reference.kind,
+            "previous_status": entity.status,
+            "attempted_status": command.target,
+            "reason_code": command.reason.code,
+            "source": command.actor.kind,
+            "code": refusal.code,
+            "message": refusal.message,
+        }),
+    }
+}
+
+/// Fills the measured end of kinds whose policy asks for it: a given end counts, then one measured earlier, then now.
+/// An approximate end has no duration. Leaving a terminal status forgets the end.
+fn measure_end(
+    lifecycle: &Lifecycle,
+    before: &Entity,
+    after: &mut Entity,
+    patch: &Fields,
+    now: Timestamp,
+) {
+    if !lifecycle.descriptor().measures_end || before.status == after.status {
+        return;
+    }
+    if !after.terminal {
+        for name in ["ended_at", "ended_at_is_approximate", "duration_ms"] {
+            if before.terminal && !patch.contains_key(name) {
+                after.set_field(name, &Value::Null);
+            }
+        }
+        return;
+    }
+    let given = patch.get("ended_at").is_some_and(|value| !value.is_null());
+    let approximate = if given {
+        patch.get("ended_at_is_approximate").is_some_and(|flag| *flag == Value::Bool(true))
+    } else {
+        let kept = before.structural.ended_at;
+        let measured = kept.filter(|_| before.field("ended_at_is_approximate") != Value::Bool(true));
+        after.structural.ended_at = Some(measured.unwrap_or(now));
+        false
+    };
+    after.set_field("ended_at_is_approximate", &Value::Bool(approximate));
+    if patch.get("duration_ms").is_none_or(Value::is_null) {
+        let measured = after.structural.ended_at.filter(|_| !approximate);
+        let duration = measured.map(|end| Value::from(end.since(before.created_at).as_ms()));
+        after.set_field("duration_ms", &duration.unwrap_or(Value::Null));
+    }
+}

@@ -1,0 +1,37 @@
+//! The rules, and nothing but the rules: no I/O, no clock, no waiting, no components.
+//!
+//! Every function here is total and deterministic: the same arguments give the same answer on every machine, which is
+//! what lets `transition --dry-run`, replay, property tests and benchmarks call the very code that decides.
+
+mod actor;
+mod change;
+mod check;
+mod command;
+mod decide;
+mod descriptor;
+mod ending;
+mod entity;
+mod envelope;
+mod id;
+mod lifecycle;
+mod runtime;
+mod time;
+mod value;
+
+pub use actor::{ACTOR_KINDS, Actor};
+pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
+pub use check::{Finding, Severity, check};
+pub use command::{Create, Override, Transition};
+pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide};
+pub use descriptor::{
+    Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
+    LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
+};
+pub use ending::{Cause, Ended, Ending, Evidence, judge};
+pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
+pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope};
+pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
+pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
+pub use time::{DurationMs, Timestamp};
+pub use value::{ValueError, coerce, json_equal};

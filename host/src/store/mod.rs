@@ -1,0 +1,156 @@
+//! The store: the only module that knows SQL.
+//!
+//! A method is one business step in one transaction. A lost race is a value, not an error. Errors are few and typed.
+
+mod error;
+mod records;
+
+pub use error::StoreError;
+pub use records::{
+    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
+    NewRun, RuntimeUpdate, Scope, Work,
+};
+
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+
+/// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
+/// suite runs on all of them.
+pub trait Store: Send + Sync {
+    /// The store's own random name, of which event ids are made; drawn once when the store is made.
+    fn name(&self) -> &str;
+
+    /// A number that changes with every commit made by anybody, as far as this handle can see.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn data_version(&self) -> Result<i64, StoreError>;
+
+    /// Makes an entity with its first history row, links, and (for a run) its runtime row and work: one commit.
+    /// Nothing is written unless the answer is [`Created::New`].
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn create(&self, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, StoreError>;
+
+    /// Applies a decided change: compare-and-set on the version, history, event, audit rows, key and runtime rows in
+    /// one commit. Nothing is written unless the answer is [`Applied::Written`].
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError>;
+
+    /// Writes runtime rows alone: states, identities, stop intents.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError>;
+
+    /// Writes audit rows alone.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError>;
+
+    /// The entity of that id, whatever its kind.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn load(&self, id: &str) -> Result<Option<Entity>, StoreError>;
+
+    /// The history row that an idempotency key of an entity stands for, with the digest of its command.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn key_use(&self, entity: &Entity, key: &str) -> Result<Option<(String, HistoryRow)>, StoreError>;
+
+    /// Entities that a word may mean; at most `limit` of them, exact matches alone if there is one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn look_up(&self, lookup: &Lookup, limit: usize) -> Result<Vec<Entity>, StoreError>;
+
+    /// Entities, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn list(&self, query: &EntityQuery) -> Result<Vec<Entity>, StoreError>;
+
+    /// What an entity is linked to: directly above, directly below, or everything below (each once, nearest first).
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn linked(&self, entity: &Entity, scope: Scope) -> Result<Vec<Entity>, StoreError>;
+
+    /// History rows, oldest first; of one entity or of all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError>;
+
+    /// The envelope that a history row stored, by event id; none when the row made no event.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn envelope(&self, event_id: &str) -> Result<Option<serde_json::Value>, StoreError>;
+
+    /// Audit rows, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn admin_events(&self, query: &AdminQuery) -> Result<Vec<AdminEvent>, StoreError>;
+
+    /// Runtime rows of these entities, or every row that is not stopped when none are given.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn runtimes(&self, owners: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError>;
+
+    /// The work specification stored with a run.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError>;
+
+    /// Adds a component with its descriptor, and makes it active when the activation is given: one commit. Adding one
+    /// that is there already changes nothing but the activation.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn install(&self, component: &Component, activation: Option<&Activation>) -> Result<(), StoreError>;
+
+    /// Makes an installed component the one for entities created later. False when its digest is not installed.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn activate(&self, activation: &Activation) -> Result<bool, StoreError>;
+
+    /// Removes a component that no entity is pinned to and that is not active. False when it is in use.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn remove_component(&self, digest: &str, event: &AdminEvent) -> Result<bool, StoreError>;
+
+    /// All components, without bytes, with how many entities are pinned to each.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn components(&self) -> Result<Vec<ComponentRecord>, StoreError>;
+
+    /// The canonical descriptor of a component.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError>;
+
+    /// The bytes of a component.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn component_bytes(&self, digest: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The activation in force for a kind, and those before it, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn activations(&self, kind: &str) -> Result<Vec<Activation>, StoreError>;
+}

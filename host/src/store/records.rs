@@ -1,0 +1,218 @@
+//! What goes into a store and comes out of it, beside the model's own types.
+
+use serde_json::Value;
+
+use crate::model::{
+    Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp,
+};
+use crate::model::{Place, ProcessIdentity};
+
+/// The work specification of a run, as stored: opaque to the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work(pub Value);
+
+/// What a creation adds when the entity is a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRun {
+    /// Its runtime row, in state `starting`.
+    pub runtime: Runtime,
+    /// Its work specification.
+    pub work: Work,
+}
+
+/// Everything one transition writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EffectSet {
+    /// The decided change.
+    pub change: Change,
+    /// Runtime rows written in the same commit.
+    pub runtimes: Vec<RuntimeUpdate>,
+}
+
+/// A write to one runtime row; what is none stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuntimeUpdate {
+    /// The row.
+    pub id: i64,
+    /// Written only if the row is in one of these states; empty admits every state.
+    pub only_from: Vec<RuntimeState>,
+    /// The new state.
+    pub state: Option<RuntimeState>,
+    /// Whether a stop is unconfirmed.
+    pub stop_unconfirmed: Option<bool>,
+    /// Where its numbers mean something.
+    pub place: Option<Place>,
+    /// The worker's identity.
+    pub worker: Option<ProcessIdentity>,
+    /// The shim's identity.
+    pub shim: Option<ProcessIdentity>,
+    /// The identity level.
+    pub level: Option<String>,
+    /// The worker's own process group.
+    pub process_group: Option<i64>,
+    /// Why it is being stopped; kept when there is one already.
+    pub stop_intent: Option<StopIntent>,
+    /// What its program needs to take up its work again.
+    pub resume_token: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How a creation came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created {
+    /// It is stored, with its row number; the runtime row's id when there is one.
+    New {
+        /// The entity as stored.
+        entity: Box<Entity>,
+        /// The runtime row's id.
+        runtime_id: Option<i64>,
+    },
+    /// The id is or was in use (removed entities included).
+    IdTaken,
+    /// The idempotency key stands for this entity; `command_digest` says for which command.
+    KeyUsed {
+        /// The entity made with the key.
+        entity: Box<Entity>,
+        /// The digest of the command it was made with.
+        command_digest: String,
+    },
+    /// A parent does not exist.
+    ParentMissing(Reference),
+    /// A parent is terminal or is being stopped: nothing may be started below it.
+    ParentClosed(Reference),
+}
+
+/// How an applied change came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// It is durable.
+    Written,
+    /// Another writer was first; the entity as it is now, or none when it was removed.
+    Lost(Option<Box<Entity>>),
+}
+
+/// What a user's word may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// An id, or a prefix of one, of a kind or of any; literal and case-sensitive.
+    IdPrefix {
+        /// The kind, when it was given.
+        kind: Option<String>,
+        /// The id or its prefix.
+        prefix: String,
+    },
+    /// The newest entity of that name.
+    Name(String),
+    /// The newest entity that has a runtime row (a run of whatever kind).
+    NewestRun,
+    /// The newest run that ended without success.
+    NewestFailedRun,
+}
+
+/// Which entities, newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EntityQuery {
+    /// Of this kind.
+    pub kind: Option<String>,
+    /// With one of these statuses; empty is all.
+    pub statuses: Vec<String>,
+    /// Terminal or not.
+    pub terminal: Option<bool>,
+    /// Success or not (with `terminal: Some(true)`: ended well or badly).
+    pub success: Option<bool>,
+    /// With all of these tags.
+    pub tags: Vec<(String, String)>,
+    /// Of this name.
+    pub name: Option<String>,
+    /// Created at or after.
+    pub since: Option<Timestamp>,
+    /// Older than this row number: where the page before ended.
+    pub before_row: Option<i64>,
+    /// At most so many; none is all.
+    pub limit: Option<usize>,
+}
+
+/// Which way to follow links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Directly above.
+    Parents,
+    /// Directly below.
+    Children,
+    /// Everything below.
+    Descendants,
+}
+
+/// Which history rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryQuery {
+    /// Of this entity id, removed ones included.
+    pub id: Option<String>,
+    /// At or after.
+    pub since: Option<Timestamp>,
+    /// Only the newest so many (still oldest first).
+    pub newest: Option<usize>,
+}
+
+/// Which audit rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdminQuery {
+    /// Of this target.
+    pub target: Option<String>,
+    /// At or after.
+    pub since: Option<Timestamp>,
+}
+
+/// A component to install.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Component {
+    /// What it is, without bytes and counts.
+    pub record: ComponentRecord,
+    /// The canonical descriptor.
+    pub descriptor: String,
+    /// The component itself.
+    pub bytes: Vec<u8>,
+}
+
+/// A component in a listing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComponentRecord {
+    /// SHA-256 in hexadecimal.
+    pub digest: String,
+    /// The kind it governs.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `bundled` or `installed`.
+    pub source: String,
+    /// The exported interfaces, with their versions.
+    pub exports: Vec<String>,
+    /// Size in bytes.
+    pub size_bytes: i64,
+    /// When it was installed.
+    pub installed_at: Timestamp,
+    /// Whether entities created now are pinned to it.
+    pub active: bool,
+    /// How many entities are pinned to it.
+    pub in_use: i64,
+}
+
+/// That a component became the one for entities created later.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Activation {
+    /// The kind.
+    pub kind: String,
+    /// The component.
+    pub digest: String,
+    /// Parameters as set.
+    pub parameters: Fields,
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+}
