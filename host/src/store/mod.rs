@@ -111,18 +111,23 @@ pub trait Store: Send + Sync {
     /// The store cannot be read.
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError>;
 
-    /// Adds a component with its descriptor, and makes it active when the activation is given: one commit. Adding one
-    /// that is there already changes nothing but the activation.
+    /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
+    /// commit. Adding a component that is there already changes nothing.
     ///
     /// # Errors
     /// The store failed; nothing was written.
-    fn install(&self, component: &Component, activation: Option<&Activation>) -> Result<(), StoreError>;
+    fn install(
+        &self,
+        components: &[Component],
+        activations: &[Activation],
+        events: &[AdminEvent],
+    ) -> Result<(), StoreError>;
 
     /// Makes an installed component the one for entities created later. False when its digest is not installed.
     ///
     /// # Errors
     /// The store failed; nothing was written.
-    fn activate(&self, activation: &Activation) -> Result<bool, StoreError>;
+    fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError>;
 
     /// Removes a component that no entity is pinned to and that is not active. False when it is in use.
     ///

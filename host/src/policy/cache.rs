@@ -1,0 +1,114 @@
+//! Compiled code kept between processes: private, keyed, disposable.
+//!
+//! Loading compiled code runs it without checks, so an entry is used only if its keyed digest, made with a key that only
+//! this user can read, is right. On any doubt the component is compiled again; deleting the directory costs time only.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+/// Length of an HMAC-SHA256, and of its key.
+const MAC_BYTES: usize = 32;
+
+/// The directory of compiled components.
+#[derive(Debug)]
+pub(super) struct Cache {
+    directory: PathBuf,
+}
+
+impl Cache {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    /// The compiled component, from the cache or from its bytes.
+    pub(super) fn component(
+        &self,
+        engine: &Engine,
+        digest: &str,
+        bytes: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+    ) -> wasmtime::Result<Component> {
+        let path = self.directory.join(entry_name(engine, digest));
+        let key = self.key();
+        if let Some(component) = key.as_ref().and_then(|key| read(engine, &path, key)) {
+            return Ok(component);
+        }
+        let component = Component::new(engine, bytes()?)?;
+        if let Some(key) = key {
+            if let Err(error) = write(&path, &component, &key) {
+                tracing::debug!(%error, path = %path.display(), "compiled code is not kept");
+            }
+        }
+        Ok(component)
+    }
+
+    /// The key of the keyed digests, made on first use. None when the directory cannot hold one: then nothing is kept.
+    fn key(&self) -> Option<[u8; MAC_BYTES]> {
+        let path = self.directory.join("key");
+        let stored = |path: &Path| fs::read(path).ok().and_then(|bytes| <[u8; MAC_BYTES]>::try_from(bytes).ok());
+        if let Some(key) = stored(&path) {
+            return Some(key);
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).ok()?;
+        let mut key = [0; MAC_BYTES];
+        getrandom::fill(&mut key).ok()?;
+        publish(&path, &[&key]).ok()?;
+        // Another process may have been first; what is on disk counts.
+        stored(&path)
+    }
+}
+
+/// Compiled code fits one engine configuration, one wasmtime and one processor family.
+fn entry_name(engine: &Engine, digest: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    let compatibility = hasher.finish();
+    format!("{digest}-{compatibility:016x}-{}.bin", std::env::consts::ARCH)
+}
+
+fn mac(key: &[u8; MAC_BYTES], code: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(code);
+    mac
+}
+
+fn read(engine: &Engine, path: &Path, key: &[u8; MAC_BYTES]) -> Option<Component> {
+    let entry = fs::read(path).ok()?;
+    let (tag, code) = entry.split_at_checked(MAC_BYTES)?;
+    if mac(key, code).verify_slice(tag).is_err() {
+        tracing::warn!(path = %path.display(), "compiled code does not match its keyed digest: compiling again");
+        return None;
+    }
+    // SAFETY: the bytes are what `serialize` gave: only a holder of the private key could have made the tag.
+    unsafe { Component::deserialize(engine, code) }.ok()
+}
+
+fn write(path: &Path, component: &Component, key: &[u8; MAC_BYTES]) -> wasmtime::Result<()> {
+    let code = component.serialize()?;
+    let tag = mac(key, &code).finalize().into_bytes();
+    publish(path, &[&tag, &code])?;
+    Ok(())
+}
+
+/// Writes under a name of its own, then renames: a reader sees all of it or nothing.
+fn publish(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
+    let mut suffix = [0; 8];
+    getrandom::fill(&mut suffix).map_err(std::io::Error::other)?;
+    let temporary = path.with_extension(format!("{:016x}.tmp", u64::from_le_bytes(suffix)));
+    let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).and_then(|mut file| {
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        fs::rename(&temporary, path)
+    });
+    if written.is_err() {
+        // The error that matters is the first one.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

@@ -1,0 +1,109 @@
+//! How a component fails, told apart by cause and never by wording.
+
+use crate::model::Finding;
+use crate::store::StoreError;
+
+/// How a call into a component failed. Nothing was written because of it.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyFault {
+    /// It ended in a trap: a panic, a bad access, an exhausted stack.
+    #[error("policy `{policy}` trapped in {function}: {message}")]
+    Trapped {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// The panic's own words where it reported them, else the trap's.
+        message: String,
+        /// Where, by the component's own names.
+        backtrace: String,
+    },
+    /// It used up its fuel.
+    #[error("policy `{policy}` used up its fuel of {fuel} in {function}")]
+    OutOfFuel {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// The limit.
+        fuel: u64,
+    },
+    /// It took too long.
+    #[error("policy `{policy}` took longer than {limit_ms} ms in {function}")]
+    OutOfTime {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// The limit, in milliseconds.
+        limit_ms: u128,
+    },
+    /// It wanted more memory than it may have.
+    #[error("policy `{policy}` wanted more than {limit_bytes} bytes of memory in {function}")]
+    OutOfMemory {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// The limit, in bytes.
+        limit_bytes: usize,
+    },
+    /// It answered nonsense, or too much.
+    #[error("policy `{policy}` gave an answer of {function} that cannot be used: {why}")]
+    BadAnswer {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It reported a failure of its own.
+    #[error("policy `{policy}` failed in {function}: {message} ({code})")]
+    Reported {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// Its code.
+        code: String,
+        /// Its words.
+        message: String,
+    },
+    /// It could not be compiled or linked.
+    #[error("policy `{policy}` cannot be loaded: {why}")]
+    NotLoadable {
+        /// `name@version`.
+        policy: String,
+        /// Why.
+        why: String,
+    },
+    /// The store could not give its bytes.
+    #[error("policy `{policy}` could not be read from the store")]
+    Store {
+        /// `name@version`.
+        policy: String,
+        /// What the store said.
+        #[source]
+        source: StoreError,
+    },
+}
+
+/// Why a file is not installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The file is no usable component; every problem with its place.
+    #[error("not a usable component: {} problem{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    Unusable(Vec<Finding>),
+    /// A call made for the check failed.
+    #[error("the component failed its check")]
+    Fault(#[source] PolicyFault),
+}
+
+impl InstallError {
+    /// One problem with its place.
+    pub(super) fn problem(place: &str, message: impl Into<String>) -> Self {
+        let severity = crate::model::Severity::Error;
+        Self::Unusable(vec![Finding { severity, place: place.to_owned(), message: message.into() }])
+    }
+}

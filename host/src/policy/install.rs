@@ -1,0 +1,76 @@
+//! From a stranger's file to something that may be installed: checked in order, every problem told, nothing written.
+
+use wasmtime::component::Component;
+
+use super::calls::Callable;
+use super::convert::{self, sha256_hex};
+use super::engine::engine;
+use super::fault::{InstallError, PolicyFault};
+use super::inspect::{Inspected, inspect};
+use super::instance::link;
+use super::limits::Limits;
+use crate::model::{Descriptor, Finding, Severity, check};
+
+/// A component that passed every check.
+#[derive(Debug)]
+pub struct Candidate {
+    /// SHA-256 in hexadecimal.
+    pub digest: String,
+    /// What it shows from outside.
+    pub inspected: Inspected,
+    /// What it says of itself.
+    pub descriptor: Descriptor,
+    /// Findings that are no errors.
+    pub warnings: Vec<Finding>,
+}
+
+/// Checks a policy's bytes: size, digest, validity, imports, exports, then `describe` twice in two fresh stores, whose
+/// answers must be equal, then the descriptor whole. No store is touched.
+///
+/// # Errors
+/// [`InstallError`] with every problem found at the first step that finds any.
+pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> {
+    let digest = sha256_hex(bytes);
+    let inspected = inspect(bytes, limits)?;
+    if !inspected.exports("lifecycle") {
+        return Err(InstallError::problem("exports", "a handler, not a policy: it exports no runwarden:policy/lifecycle"));
+    }
+    let label = &digest[..12];
+    let not_loadable = |error: wasmtime::Error| {
+        InstallError::Fault(PolicyFault::NotLoadable { policy: label.to_owned(), why: format!("{error:#}") })
+    };
+    let component = engine().and_then(|engine| Component::new(engine, bytes)).map_err(not_loadable)?;
+    let pre = link(&component).map_err(not_loadable)?;
+    let callable = Callable { label, pre: &pre, limits };
+    let described = callable.describe().map_err(InstallError::Fault)?;
+    let again = callable.describe().map_err(InstallError::Fault)?;
+    let descriptor = convert::descriptor(described).map_err(InstallError::Unusable)?;
+    let second = convert::descriptor(again).map_err(InstallError::Unusable)?;
+    if descriptor != second {
+        let message = "two calls of `describe` gave different answers: a descriptor is data and never changes";
+        return Err(InstallError::problem("lifecycle.describe", message));
+    }
+    let mut findings = check(&descriptor);
+    findings.extend(missing_functions(&descriptor, &inspected));
+    let (errors, warnings): (Vec<Finding>, _) =
+        findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+    if !errors.is_empty() {
+        return Err(InstallError::Unusable(errors));
+    }
+    Ok(Candidate { digest, inspected, descriptor, warnings })
+}
+
+/// Where the descriptor counts on a function that is not exported, or exports one that is never asked.
+fn missing_functions(descriptor: &Descriptor, inspected: &Inspected) -> Vec<Finding> {
+    let guarded = descriptor.edges.iter().position(|edge| edge.guarded);
+    let mut findings = Vec::new();
+    if let Some(index) = guarded.filter(|_| !inspected.exports("guard")) {
+        let message = "is guarded, and the component exports no runwarden:policy/guard".to_owned();
+        findings.push(Finding { severity: Severity::Error, place: format!("edges[{index}]"), message });
+    }
+    if guarded.is_none() && inspected.exports("guard") {
+        let message = "runwarden:policy/guard is exported and no edge is guarded: it is never asked".to_owned();
+        findings.push(Finding { severity: Severity::Warning, place: "exports".to_owned(), message });
+    }
+    findings
+}

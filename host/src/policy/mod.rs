@@ -1,0 +1,30 @@
+//! Components: the only module that knows wasmtime.
+//!
+//! A policy or handler is a component that can be wrong, slow, hostile or broken. Nothing here lets it do more than
+//! refuse or fail its own call: one constructor makes every store with every limit, each call gets a fresh store, what a
+//! component answers is checked like input from a stranger, and nothing it answers is used unless it was declared when
+//! it was installed. If the process dies in a call, nothing was written: components run outside transactions.
+//!
+//! Deciding by data needs no component at all: descriptors are stored as data, and a command that asks no guard, verdict
+//! or handler makes no engine ([`engines_made`] counts).
+
+mod bindings;
+mod cache;
+mod calls;
+mod convert;
+mod engine;
+mod fault;
+mod inspect;
+mod install;
+mod instance;
+mod limits;
+mod registry;
+
+pub use calls::{Assessed, GuardRequest, Judged, Observed, Surroundings, VerdictRequest};
+pub use convert::sha256_hex;
+pub use engine::engines_made;
+pub use fault::{InstallError, PolicyFault};
+pub use inspect::{Export, Inspected, inspect};
+pub use install::{Candidate, prepare};
+pub use limits::Limits;
+pub use registry::{Policies, Selected, select};
