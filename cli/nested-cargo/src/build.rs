@@ -70,6 +70,8 @@ impl Build<'_> {
             // Set, so that flags meant for another target do not come back from a configuration file.
             command.env("CARGO_ENCODED_RUSTFLAGS", reproducible_flags(root));
         }
+        // A build directory that a configuration file shares between builds is locked by the outer cargo.
+        command.env("CARGO_BUILD_BUILD_DIR", directory);
         command.envs(self.envs.iter().copied());
         Ok(command)
     }

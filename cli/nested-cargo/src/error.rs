@@ -48,7 +48,7 @@ impl fmt::Display for Error {
             }
             Self::Io { operation, .. } => write!(formatter, "cannot {operation}"),
             Self::Failed { status, output } => {
-                write!(formatter, "{output}\nthe nested cargo ended with {status}")
+                write!(formatter, "the nested cargo ended with {status}\n{output}")
             }
             Self::ArtefactMissing { path } => {
                 write!(formatter, "the nested cargo left no {}", path.display())
