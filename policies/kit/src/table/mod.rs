@@ -14,6 +14,4 @@ pub use row::{
 pub use rule::{kill, retry};
 pub use status::status;
 
-pub(crate) fn texts(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
+pub(crate) use row::texts;

@@ -82,7 +82,7 @@ impl VerdictRow {
     /// Only for these causes.
     #[must_use]
     pub fn because(mut self, causes: &[&str]) -> Self {
-        self.causes = super::texts(causes);
+        self.causes = texts(causes);
         self
     }
 
@@ -92,4 +92,9 @@ impl VerdictRow {
         self.evidence = Some(evidence.to_owned());
         self
     }
+}
+
+/// Words as the bindings want them.
+pub(crate) fn texts(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
