@@ -38,7 +38,7 @@ pub fn verdicts_without_empty() -> Vec<VerdictRow> {
     vec![
         on_exit(0, missing).evidence("artifact_missing"),
         on_exit(0, outcome("completed", "run.completed.ok")),
-        exit_codes(i64::MIN, i64::MAX, nonzero),
+        exit_codes(i32::MIN.into(), i32::MAX.into(), nonzero), // 32 bits are all that one has
         on_signal(&[], outcome("failed", "run.failed.exception")),
         always(execution().ended_unobserved),
     ]
@@ -47,4 +47,73 @@ pub fn verdicts_without_empty() -> Vec<VerdictRow> {
 /// A kill with the codes that are alike for every kind.
 pub fn kill_from(killable: &[&str], goes_to: &str) -> KillRow {
     kill(killable, goes_to, MANUAL_KILL, FORCE_KILL, STALE_AUTO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{execution, verdicts, verdicts_without_empty};
+    use runwarden_kit::VerdictRow;
+
+    #[test]
+    fn the_first_verdict_that_fits_decides() {
+        let check =
+            |end, evidence, expected| assert_eq!(judge(&verdicts(), end, evidence), expected);
+        check(
+            End::Exit(0),
+            "artifact_missing",
+            "run.failed.missing_artifact",
+        );
+        check(
+            End::Exit(0),
+            "wanted_and_absent",
+            "run.completed_empty.no_evidence",
+        );
+        check(End::Exit(0), "present", "run.completed.ok");
+        check(End::Exit(1), "artifact_missing", "run.failed.exit_nonzero");
+        check(End::Exit(255), "present", "run.failed.exit_nonzero");
+        check(End::Signal, "present", "run.failed.exception");
+        check(End::Unobserved, "present", "run.failed.orphaned_parent");
+    }
+
+    #[test]
+    fn leased_work_is_complete_without_evidence() {
+        let rows = verdicts_without_empty();
+        assert_eq!(
+            judge(&rows, End::Exit(0), "wanted_and_absent"),
+            "run.completed.ok"
+        );
+    }
+
+    #[test]
+    fn an_end_that_nobody_observed_is_written_alike_by_rule_and_verdict() {
+        let last = verdicts().pop().map(|row| row.outcome);
+        assert_eq!(last, Some(execution().ended_unobserved));
+    }
+
+    enum End {
+        Exit(i64),
+        Signal,
+        Unobserved,
+    }
+
+    fn judge(rows: &[VerdictRow], end: End, evidence: &str) -> String {
+        let fits = |row: &&VerdictRow| {
+            let ended = match (&end, row.exit_codes, &row.signals) {
+                (_, None, None) => true,
+                (End::Exit(code), Some((first, last)), _) => (first..=last).contains(code),
+                (End::Signal, _, Some(signals)) => signals.is_empty(),
+                _ => false,
+            };
+            ended
+                && row
+                    .evidence
+                    .as_ref()
+                    .is_none_or(|wanted| wanted == evidence)
+        };
+        let row = rows
+            .iter()
+            .find(fits)
+            .expect("the last row fits everything");
+        row.outcome.code.clone()
+    }
 }
