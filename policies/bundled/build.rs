@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 /// Directory below `policies/lifecycle`, kind (also the policy's name), version.
 const POLICIES: &[(&str, &str, &str)] = &[
     ("run", "run", "1.0.0"),
@@ -47,9 +49,11 @@ fn table(components: &[PathBuf]) -> String {
     let mut table = String::from("&[\n");
     for ((directory, kind, version), component) in POLICIES.iter().zip(components) {
         let descriptor = lifecycle.join(directory).join("descriptor.json");
+        let bytes = std::fs::read(component).expect("the component was just built");
+        let digest = Sha256::digest(&bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         write!(
             table,
-            "    Bundled {{\n        name: {kind:?},\n        version: {version:?},\n        kind: {kind:?},\n        \
+            "    Bundled {{\n        name: {kind:?},\n        version: {version:?},\n        digest: {digest:?},\n        kind: {kind:?},\n        \
              component: include_bytes!({component:?}),\n        descriptor: include_str!({descriptor:?}),\n    }},\n"
         )
         .expect("writing to a string cannot fail");

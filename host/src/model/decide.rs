@@ -80,11 +80,19 @@ impl Invalid {
     }
 }
 
+/// Whether the command is wrong whatever state the entity is in.
+///
+/// # Errors
+/// [`Invalid`] says what is wrong.
+pub fn validate(lifecycle: &Lifecycle, command: &Transition) -> Result<(), Invalid> {
+    fitted(lifecycle, command).map(|_| ())
+}
+
 /// Decides a transition: pure and total.
 ///
 /// `store` is the store's name, of which the ids of history rows are made.
 pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, store: &str, now: Timestamp) -> Decision {
-    let fitted = match validate(lifecycle, command) {
+    let fitted = match fitted(lifecycle, command) {
         Ok(fitted) => fitted,
         Err(invalid) => return Decision::Invalid(invalid),
     };
@@ -229,7 +237,7 @@ enum Crossing<'a> {
     Overridden(&'a Override),
 }
 
-fn validate(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid> {
+fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid> {
     if lifecycle.status(&command.target).is_none() {
         return Err(unknown_status(lifecycle, &command.target));
     }
@@ -389,7 +397,7 @@ fn override_event(entity: &Entity, command: &Transition, way: Crossing<'_>, now:
 }
 
 /// The audit row of a refusal (ADR-0057 D4).
-pub(crate) fn rejection_event(entity: &Entity, command: &Transition, refusal: &Refusal, now: Timestamp) -> AdminEvent {
+pub fn rejection_event(entity: &Entity, command: &Transition, refusal: &Refusal, now: Timestamp) -> AdminEvent {
     AdminEvent {
         id: 0,
         at: now,

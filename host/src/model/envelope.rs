@@ -34,7 +34,7 @@ pub fn envelope(change: &Change, context: &EnvelopeContext) -> Value {
 }
 
 /// The envelope of an entity as it is; `previous` is none when it was created so.
-pub(crate) fn of(entity: &Entity, previous: Option<&str>, event_id: &EventId, context: &EnvelopeContext) -> Value {
+pub fn of(entity: &Entity, previous: Option<&str>, event_id: &EventId, context: &EnvelopeContext) -> Value {
     let ended_at = entity.structural.ended_at.unwrap_or(entity.updated_at);
     let artifacts = context.artifacts.iter().take(ARTIFACTS_MAX);
     let artifacts: Vec<Value> =

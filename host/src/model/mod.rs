@@ -15,21 +15,23 @@ mod envelope;
 mod id;
 mod lifecycle;
 mod runtime;
+mod bytes;
 mod time;
 mod value;
 
+pub use bytes::Bytes;
 pub use actor::{ACTOR_KINDS, Actor};
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check};
 pub use command::{Create, Override, Transition};
-pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide};
+pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, rejection_event, validate};
 pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
-pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope};
+pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};

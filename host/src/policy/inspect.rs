@@ -74,6 +74,12 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
     judge(imports, &exports)
 }
 
+/// The interfaces of ours that a component exports, with their versions: names alone, nothing is validated.
+pub(crate) fn exported(bytes: &[u8]) -> Option<Vec<String>> {
+    let (_, exports) = names(bytes).ok()?;
+    Some(exports.into_iter().filter(|export| EXPORTS.contains(&split(export).0)).collect())
+}
+
 /// The names of the outermost component's imports and exports.
 fn names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), wasmparser::BinaryReaderError> {
     let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_usize);

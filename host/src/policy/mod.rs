@@ -19,12 +19,16 @@ mod install;
 mod instance;
 mod limits;
 mod registry;
+#[cfg(test)]
+mod tests;
 
 pub use calls::{Assessed, GuardRequest, Judged, Observed, Surroundings, VerdictRequest};
 pub use convert::sha256_hex;
 pub use engine::engines_made;
 pub use fault::{InstallError, PolicyFault};
+pub(crate) use inspect::exported;
 pub use inspect::{Export, Inspected, inspect};
 pub use install::{Candidate, prepare};
 pub use limits::Limits;
+pub(crate) use registry::version_key;
 pub use registry::{Policies, Selected, select};

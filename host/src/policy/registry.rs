@@ -204,7 +204,7 @@ pub fn select<'a>(components: &'a [ComponentRecord], words: &str) -> Vec<&'a Com
 }
 
 /// Orders versions by their numbers; a prerelease comes before its release.
-fn version_key(version: &str) -> (Vec<u64>, bool, String) {
+pub(crate) fn version_key(version: &str) -> (Vec<u64>, bool, String) {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let numbers = core.split('.').map(|part| part.parse().unwrap_or(0)).collect();
     let is_release = !version.contains('-');

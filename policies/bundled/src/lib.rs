@@ -10,6 +10,8 @@ pub struct Bundled {
     pub name: &'static str,
     /// Its semantic version.
     pub version: &'static str,
+    /// SHA-256 of the component, in hexadecimal: what entities are pinned to.
+    pub digest: &'static str,
     /// The kind of entity that it is for.
     pub kind: &'static str,
     /// The component.

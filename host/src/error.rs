@@ -1,0 +1,87 @@
+//! How a verb fails. Outcomes (applied, conflict, rejected, unchanged) are values and not here.
+
+use crate::model::Invalid;
+use crate::policy::{InstallError, PolicyFault};
+use crate::process::ProcessError;
+use crate::store::StoreError;
+
+/// How a verb fails.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No entity is meant by the word.
+    #[error("`{word}` is not found in {store}")]
+    NotFound {
+        /// What was asked for.
+        word: String,
+        /// The store that was searched.
+        store: String,
+    },
+    /// Several entities are meant by the word.
+    #[error("`{word}` is ambiguous: it means {}", .candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        word: String,
+        /// References it may mean.
+        candidates: Vec<String>,
+    },
+    /// No policy governs the kind.
+    #[error("`{kind}` is no kind here")]
+    UnknownKind {
+        /// What was asked for.
+        kind: String,
+        /// Kinds that have a policy.
+        known: Vec<String>,
+    },
+    /// No installed component is meant by the word.
+    #[error("no installed policy is `{word}`")]
+    UnknownPolicy {
+        /// What was asked for.
+        word: String,
+    },
+    /// The command is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The id is taken.
+    #[error("`{id}` is in use, or was: ids are never used twice")]
+    IdTaken {
+        /// The id.
+        id: String,
+    },
+    /// The parent is terminal or being stopped.
+    #[error("nothing can be started below {parent}: it has ended or is being stopped")]
+    ParentClosed {
+        /// The parent.
+        parent: String,
+    },
+    /// The component is in use and cannot be removed.
+    #[error("policy {digest} is in use")]
+    InUse {
+        /// Its digest.
+        digest: String,
+        /// How many entities are pinned to it.
+        entities: i64,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A component failed.
+    #[error(transparent)]
+    Policy(#[from] PolicyFault),
+    /// A file is no usable component.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// The operating system failed us.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A file of the home could not be read or written.
+    #[error("cannot {doing} {path}")]
+    Home {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}

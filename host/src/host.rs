@@ -1,0 +1,260 @@
+//! The host: one store, its policies, and the directories beside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::json;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::model::{AdminEvent, Entity, Fields, Lifecycle, generate_id};
+use crate::policy::{Limits, Policies, Selected, exported, sha256_hex};
+use crate::store::{Activation, Component, ComponentRecord, OpenMode, SqliteStore, Store, StoreError};
+use crate::wake::Wake;
+
+/// What a host needs to know; it reads no environment itself.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The home: `state.db`, `runs/`, `cache/`, `wake/`.
+    pub home: PathBuf,
+    /// The database, when it is elsewhere than in the home.
+    pub database: Option<PathBuf>,
+    /// What a component may use in one call.
+    pub limits: Limits,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// The program that records ends: started by shims as `program --home HOME … finish REF`.
+    pub program: PathBuf,
+    /// The shim's own program, as bytes: written out into the home's cache.
+    pub shim: &'static [u8],
+}
+
+/// One store, its policies, and the directories beside it.
+pub struct Host {
+    config: Config,
+    store: Arc<dyn Store>,
+    policies: Policies,
+    wake: Wake,
+    bundled: OnceLock<()>,
+}
+
+impl Host {
+    /// Opens the home's store.
+    ///
+    /// # Errors
+    /// The store is missing (unless it may be made), damaged, too new, or cannot be read.
+    pub fn open(config: Config, mode: OpenMode) -> Result<Self, Error> {
+        let store = SqliteStore::open(&config.database_path(), mode)?;
+        Ok(Self::with_store(config, Arc::new(store)))
+    }
+
+    /// A host over a store that is open already.
+    pub fn with_store(config: Config, store: Arc<dyn Store>) -> Self {
+        let policies = Policies::new(Arc::clone(&store), &config.home.join("cache/policies"), config.limits);
+        let wake = Wake::new(&config.home.join("wake"));
+        Self { config, store, policies, wake, bundled: OnceLock::new() }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// The policies.
+    pub const fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// What it was opened with.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The time of this command.
+    pub fn now(&self) -> crate::model::Timestamp {
+        self.config.clock.now()
+    }
+
+    /// Tells everybody who waits that something changed.
+    pub fn wake(&self) {
+        self.wake.touch();
+    }
+
+    /// What tells that something changed.
+    pub const fn wake_file(&self) -> &Wake {
+        &self.wake
+    }
+
+    /// The directory of a run.
+    pub fn run_dir(&self, id: &str) -> PathBuf {
+        self.config.home.join("runs").join(id)
+    }
+
+    /// A random id.
+    ///
+    /// # Errors
+    /// The system has no entropy to give.
+    pub fn draw_id(&self) -> Result<String, Error> {
+        Ok(generate_id(entropy()?))
+    }
+
+    /// The graph of the policy that an entity is pinned to.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the component is missing from it.
+    pub fn lifecycle(&self, entity: &Entity) -> Result<Arc<Lifecycle>, Error> {
+        let digest = &entity.policy.digest;
+        self.policies.lifecycle(digest)?.ok_or_else(|| {
+            let path = self.config.database_path().display().to_string();
+            Error::Store(StoreError::Corrupt { path, what: format!("{} is pinned to {digest}, which is gone", entity.reference) })
+        })
+    }
+
+    /// The policy in force for a kind; plural names are understood.
+    ///
+    /// # Errors
+    /// The kind has no policy, or the store cannot be read.
+    pub fn active_policy(&self, kind: &str) -> Result<Selected, Error> {
+        if let Some(selected) = self.policies.active(kind)? {
+            return Ok(selected);
+        }
+        Err(Error::UnknownKind { kind: kind.to_owned(), known: self.kinds()? })
+    }
+
+    /// The kinds that have a policy, sorted.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn kinds(&self) -> Result<Vec<String>, Error> {
+        let components = self.store.components()?;
+        let mut kinds: Vec<String> = components.into_iter().filter(|c| c.active).map(|c| c.kind).collect();
+        kinds.sort();
+        kinds.dedup();
+        Ok(kinds)
+    }
+
+    /// That no entity is meant by a word.
+    pub fn not_found(&self, word: &str) -> Error {
+        Error::NotFound { word: word.to_owned(), store: self.config.database_path().display().to_string() }
+    }
+
+    /// Installs the policies that ship with this binary, if the store does not have them: one commit, no component run.
+    /// A bundled policy becomes the one in force where its kind has none, or where the one in force is an older bundled
+    /// one of the same name.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    pub fn ensure_bundled(&self) -> Result<(), Error> {
+        if self.bundled.get().is_some() {
+            return Ok(());
+        }
+        let present = self.store.components()?;
+        let missing: Vec<Component> = runwarden_bundled::POLICIES
+            .iter()
+            .filter(|bundled| !present.iter().any(|record| record.digest == bundled.digest))
+            .map(|bundled| self.component(bundled))
+            .collect::<Result<_, StoreError>>()?;
+        if !missing.is_empty() {
+            let activations = self.bundled_activations(&present, &missing);
+            let events: Vec<AdminEvent> = missing.iter().map(|component| self.installed_event(component)).collect();
+            self.store.install(&missing, &activations, &events)?;
+        }
+        let _ = self.bundled.set(());
+        Ok(())
+    }
+
+    fn component(&self, bundled: &runwarden_bundled::Bundled) -> Result<Component, StoreError> {
+        let descriptor: crate::model::Descriptor =
+            serde_json::from_str(bundled.descriptor).map_err(|error| StoreError::Failed {
+                doing: "reading a bundled descriptor",
+                source: Box::new(error),
+            })?;
+        let record = ComponentRecord {
+            digest: bundled.digest.to_owned(),
+            kind: descriptor.kind.clone(),
+            name: descriptor.name.clone(),
+            version: descriptor.version.clone(),
+            source: "bundled".to_owned(),
+            exports: exported(bundled.component).unwrap_or_default(),
+            size_bytes: i64::try_from(bundled.component.len()).unwrap_or(i64::MAX),
+            installed_at: self.now(),
+            active: false,
+            in_use: 0,
+        };
+        debug_assert_eq!(sha256_hex(bundled.component), bundled.digest, "the build script computed the digest");
+        Ok(Component { record, descriptor: descriptor.canonical(), bytes: bundled.component.to_vec() })
+    }
+
+    /// The newest bundled version of each kind, unless an operator chose another policy.
+    fn bundled_activations(&self, present: &[ComponentRecord], missing: &[Component]) -> Vec<Activation> {
+        let mut newest: Vec<&ComponentRecord> = Vec::new();
+        for component in missing {
+            let record = &component.record;
+            match newest.iter_mut().find(|other| other.kind == record.kind) {
+                Some(other) if newer(&record.version, &other.version) => *other = record,
+                Some(_) => {}
+                None => newest.push(record),
+            }
+        }
+        let in_force = |record: &&ComponentRecord| {
+            let active = present.iter().find(|other| other.kind == record.kind && other.active);
+            active.is_none_or(|active| {
+                active.source == "bundled" && active.name == record.name && newer(&record.version, &active.version)
+            })
+        };
+        let activation = |record: &ComponentRecord| Activation {
+            kind: record.kind.clone(),
+            digest: record.digest.clone(),
+            parameters: Fields::new(),
+            at: self.now(),
+            actor: "system:bundled".to_owned(),
+            reason: "shipped with runwarden".to_owned(),
+        };
+        newest.into_iter().filter(in_force).map(activation).collect()
+    }
+
+    fn installed_event(&self, component: &Component) -> AdminEvent {
+        let record = &component.record;
+        AdminEvent {
+            id: 0,
+            at: self.now(),
+            action: "policy_installed".to_owned(),
+            target: Some(record.digest.clone()),
+            actor: "system:bundled".to_owned(),
+            details: json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source}),
+        }
+    }
+}
+
+impl Config {
+    /// Where the database is.
+    pub fn database_path(&self) -> PathBuf {
+        self.database.clone().unwrap_or_else(|| self.home.join("state.db"))
+    }
+
+    /// Where what can be made again is kept.
+    pub fn cache(&self) -> PathBuf {
+        self.home.join("cache")
+    }
+
+    /// The home.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+}
+
+/// Whether a version is newer than another, by its numbers.
+fn newer(version: &str, than: &str) -> bool {
+    crate::policy::version_key(version) > crate::policy::version_key(than)
+}
+
+/// Sixteen random bytes.
+pub(crate) fn entropy() -> Result<[u8; 16], Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Home {
+        doing: "read entropy from",
+        path: "the system".to_owned(),
+        source: std::io::Error::other(error),
+    })?;
+    Ok(bytes)
+}

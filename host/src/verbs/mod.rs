@@ -1,0 +1,19 @@
+//! What the host does, a file per verb: each reads as its recipe.
+
+mod create;
+mod policy;
+mod report;
+mod resolve;
+mod settle;
+mod transition;
+mod view;
+mod wait;
+
+pub use create::{IdChoice, Made, create};
+pub use policy::{Activating, Installed, activate, install, remove, rollback};
+pub use report::{Report, report};
+pub use resolve::{known_kind, resolve};
+pub use settle::settle;
+pub use transition::{TransitionOutcome, transition, transition_dry_run};
+pub use view::{EntityView, admin_json, history_json, view};
+pub use wait::{Finished, Going, Until, wait};

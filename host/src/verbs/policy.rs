@@ -1,0 +1,190 @@
+//! Installing, activating, rolling back and removing policies.
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{Actor, AdminEvent, Fields, Invalid, Lifecycle, coerce};
+use crate::policy::{Candidate, prepare, select};
+use crate::store::{Activation, Component, ComponentRecord};
+
+/// A component that was installed.
+#[derive(Debug)]
+pub struct Installed {
+    /// What was checked.
+    pub candidate: Candidate,
+    /// It was there already.
+    pub was_present: bool,
+    /// It is now in force.
+    pub activated: bool,
+}
+
+/// Checks a component and adds it to the store, in one commit, and makes it the one in force when asked.
+///
+/// # Errors
+/// It is unusable (every problem is told) or the store failed: nothing was written, what was in force stays.
+pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: &Actor) -> Result<Installed, Error> {
+    host.ensure_bundled()?;
+    let candidate = prepare(bytes, host.policies().limits())?;
+    let descriptor = &candidate.descriptor;
+    let present = host.store().components()?;
+    let was_present = present.iter().any(|record| record.digest == candidate.digest);
+    let exports = &candidate.inspected.exports;
+    let record = ComponentRecord {
+        digest: candidate.digest.clone(),
+        kind: descriptor.kind.clone(),
+        name: descriptor.name.clone(),
+        version: descriptor.version.clone(),
+        source: "installed".to_owned(),
+        exports: exports.iter().map(|export| format!("{}@{}", export.interface, export.version)).collect(),
+        size_bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+        installed_at: host.now(),
+        active: false,
+        in_use: 0,
+    };
+    let details = json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    let mut events = vec![event(host, "policy_installed", &record.digest, actor, details)];
+    let mut activations = Vec::new();
+    if let Some(activating) = activate {
+        let lifecycle = Lifecycle::new(descriptor.clone());
+        let activation = activation(host, &lifecycle, &record.digest, activating, actor)?;
+        events.push(activated_event(host, &activation, actor));
+        activations.push(activation);
+    }
+    let component = Component { record, descriptor: descriptor.canonical(), bytes: bytes.to_vec() };
+    host.store().install(&[component], &activations, &events)?;
+    Ok(Installed { candidate, was_present, activated: activate.is_some() })
+}
+
+/// How a component is to be put in force.
+#[derive(Clone, Debug, Default)]
+pub struct Activating {
+    /// Parameters set.
+    pub parameters: Fields,
+    /// Why.
+    pub reason: String,
+}
+
+/// Puts an installed component in force for entities created later; existing ones keep their pin.
+///
+/// # Errors
+/// None is meant by the words, a parameter does not fit, or the store failed: nothing was written.
+pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor) -> Result<ComponentRecord, Error> {
+    host.ensure_bundled()?;
+    let components = host.store().components()?;
+    let unknown = || Error::UnknownPolicy { word: words.to_owned() };
+    let record = select(&components, words).first().copied().cloned().ok_or_else(unknown)?;
+    put_in_force(host, &record, activating, actor)?;
+    Ok(record)
+}
+
+/// Puts back in force what was before the present policy of a kind. Doing it twice goes forth again.
+///
+/// # Errors
+/// The kind has no earlier policy, or the store failed: nothing was written.
+pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<ComponentRecord, Error> {
+    host.ensure_bundled()?;
+    let activations = host.store().activations(kind)?;
+    let Some(current) = activations.first() else {
+        return Err(Error::UnknownKind { kind: kind.to_owned(), known: host.kinds()? });
+    };
+    let components = host.store().components()?;
+    let earlier = activations.iter().find(|activation| activation.digest != current.digest);
+    let before = earlier.and_then(|earlier| {
+        let record = components.iter().find(|record| record.digest == earlier.digest)?;
+        Some((record, earlier.parameters.clone()))
+    });
+    let Some((record, parameters)) = before else {
+        let message = format!("{kind} has no earlier policy to go back to");
+        return Err(Invalid::new("policy", message, Some("`runwarden policy ls` shows what is installed".to_owned())).into());
+    };
+    put_in_force(host, record, &Activating { parameters, reason: reason.to_owned() }, actor)?;
+    Ok(record.clone())
+}
+
+fn put_in_force(host: &Host, record: &ComponentRecord, activating: &Activating, actor: &Actor) -> Result<(), Error> {
+    let unknown = || Error::UnknownPolicy { word: record.digest.clone() };
+    let lifecycle = host.policies().lifecycle(&record.digest)?.ok_or_else(unknown)?;
+    let activation = activation(host, &lifecycle, &record.digest, activating, actor)?;
+    if host.store().activate(&activation, &activated_event(host, &activation, actor))? {
+        return Ok(());
+    }
+    Err(unknown())
+}
+
+/// Removes a component that no entity is pinned to and that is not in force.
+///
+/// # Errors
+/// None is meant by the words, it is in use, or the store failed: nothing was written.
+pub fn remove(host: &Host, words: &str, actor: &Actor) -> Result<ComponentRecord, Error> {
+    let components = host.store().components()?;
+    let found = select(&components, words);
+    let record = match found.as_slice() {
+        [] => return Err(Error::UnknownPolicy { word: words.to_owned() }),
+        [record] => (*record).clone(),
+        several => {
+            let candidates = several.iter().map(|record| format!("{}@{}", record.name, record.version)).collect();
+            return Err(Error::Ambiguous { word: words.to_owned(), candidates });
+        }
+    };
+    let details = json!({"kind": record.kind, "name": record.name, "version": record.version});
+    let event = event(host, "policy_removed", &record.digest, actor, details);
+    if host.store().remove_component(&record.digest, &event)? {
+        return Ok(record);
+    }
+    Err(Error::InUse { digest: record.digest, entities: record.in_use })
+}
+
+fn activation(
+    host: &Host,
+    lifecycle: &Lifecycle,
+    digest: &str,
+    activating: &Activating,
+    actor: &Actor,
+) -> Result<Activation, Error> {
+    let mut parameters = Fields::new();
+    for (name, value) in &activating.parameters {
+        let declared = lifecycle.descriptor().parameters.iter().find(|parameter| parameter.name == *name);
+        let Some(parameter) = declared else {
+            let known: Vec<&str> = lifecycle.descriptor().parameters.iter().map(|p| p.name.as_str()).collect();
+            let hint = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+            return Err(Invalid::new("parameter", format!("`{name}` is no parameter of this policy"), Some(hint)).into());
+        };
+        let value = coerce(name, parameter.kind, value)
+            .map_err(|problem| Invalid::new("parameter", problem.to_string(), None))?;
+        if !parameter.choices.is_empty() && !parameter.choices.contains(&value) {
+            let choices: Vec<String> = parameter.choices.iter().map(Value::to_string).collect();
+            let message = format!("parameter `{name}` is one of {}", choices.join(", "));
+            return Err(Invalid::new("parameter", message, None).into());
+        }
+        parameters.insert(name.clone(), value);
+    }
+    Ok(Activation {
+        kind: lifecycle.kind().to_owned(),
+        digest: digest.to_owned(),
+        parameters,
+        at: host.now(),
+        actor: actor.to_string(),
+        reason: activating.reason.clone(),
+    })
+}
+
+fn activated_event(host: &Host, activation: &Activation, actor: &Actor) -> AdminEvent {
+    let details = json!({
+        "kind": activation.kind,
+        "parameters": activation.parameters,
+        "reason": activation.reason,
+    });
+    event(host, "policy_activated", &activation.digest, actor, details)
+}
+
+fn event(host: &Host, action: &str, digest: &str, actor: &Actor, details: Value) -> AdminEvent {
+    AdminEvent {
+        id: 0,
+        at: host.now(),
+        action: action.to_owned(),
+        target: Some(digest.to_owned()),
+        actor: actor.to_string(),
+        details,
+    }
+}

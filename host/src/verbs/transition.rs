@@ -1,0 +1,245 @@
+//! The one path that writes a status: whoever asks (a run's end, a kill, a sweep, the command), it goes through here.
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{
+    Change, Conflict, Decision, EnvelopeContext, Entity, Event, Found, KeyUse, Lifecycle, Refusal, Transition, decide,
+    envelope, rejection_event, validate,
+};
+use crate::policy::{GuardRequest, Surroundings, sha256_hex};
+use crate::store::{Applied, EffectSet, HistoryQuery, RuntimeUpdate, Scope};
+
+/// How often a lost race without expectations is decided again before it is a conflict.
+const LOST_RACES_MAX: usize = 8;
+
+/// How a transition came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransitionOutcome {
+    /// It is durable.
+    Applied {
+        /// The entity after it.
+        entity: Box<Entity>,
+        /// The status before.
+        previous_status: Option<String>,
+        /// The history row's id.
+        transition_id: String,
+        /// The version it gave.
+        version: i64,
+        /// The status it gave.
+        status: String,
+        /// The event's id, when it made one.
+        event_id: Option<String>,
+        /// An idempotency key was used before with this command: nothing was written now.
+        replayed: bool,
+    },
+    /// An expectation did not hold or a race was lost; nothing was written.
+    Conflict(Conflict),
+    /// The policy forbids it; an audit row was written.
+    Rejected(Refusal),
+}
+
+/// Moves an entity to a status, if its policy allows.
+///
+/// Repeating it with the same idempotency key answers as the first time and writes nothing.
+///
+/// # Errors
+/// The command is wrong, the entity does not exist, or the store failed: nothing was written.
+pub fn transition(host: &Host, entity: &Entity, command: &Transition) -> Result<TransitionOutcome, Error> {
+    write(host, entity, command, &[])
+}
+
+/// What [`transition`] would answer, writing nothing.
+///
+/// # Errors
+/// As [`transition`].
+pub fn transition_dry_run(host: &Host, entity: &Entity, command: &Transition) -> Result<TransitionOutcome, Error> {
+    let lifecycle = host.lifecycle(entity)?;
+    validate(&lifecycle, command)?;
+    if let Some(replay) = replayed(host, entity, command)? {
+        return Ok(replay);
+    }
+    match admitted(host, &lifecycle, entity, command)? {
+        Admission::Change(change) => Ok(applied(&change, None, entity)),
+        Admission::Conflict(conflict) => Ok(TransitionOutcome::Conflict(conflict)),
+        Admission::Refused(refusal) => Ok(TransitionOutcome::Rejected(refusal)),
+    }
+}
+
+/// The write itself, with runtime rows that belong to the same commit.
+pub(crate) fn write(
+    host: &Host,
+    entity: &Entity,
+    command: &Transition,
+    runtimes: &[RuntimeUpdate],
+) -> Result<TransitionOutcome, Error> {
+    let mut entity = entity.clone();
+    let lifecycle = host.lifecycle(&entity)?;
+    validate(&lifecycle, command)?;
+    for _ in 0..LOST_RACES_MAX {
+        if let Some(replay) = replayed(host, &entity, command)? {
+            return Ok(replay);
+        }
+        let mut change = match admitted(host, &lifecycle, &entity, command)? {
+            Admission::Change(change) => change,
+            Admission::Conflict(conflict) => return Ok(TransitionOutcome::Conflict(conflict)),
+            Admission::Refused(refusal) => return refuse(host, &entity, command, refusal),
+        };
+        change.event = event(host, &lifecycle, &change)?;
+        let effects = EffectSet { change: *change, runtimes: runtimes.to_vec() };
+        match host.store().apply(&effects)? {
+            Applied::Written => {
+                host.wake();
+                return Ok(applied(&effects.change, effects.change.event.as_ref(), &entity));
+            }
+            Applied::Lost(None) => return Err(host.not_found(&entity.reference.to_string())),
+            Applied::Lost(Some(current)) => entity = *current,
+        }
+    }
+    let found = Found::of(&entity);
+    let message = format!("other writers were first {LOST_RACES_MAX} times");
+    Ok(TransitionOutcome::Conflict(Conflict { found, code: "lost_race", message }))
+}
+
+/// What policy and guard say, before anything is written.
+enum Admission {
+    Change(Box<Change>),
+    Conflict(Conflict),
+    Refused(Refusal),
+}
+
+fn admitted(host: &Host, lifecycle: &Lifecycle, entity: &Entity, command: &Transition) -> Result<Admission, Error> {
+    let change = match decide(lifecycle, entity, command, host.store().name(), host.now()) {
+        Decision::Apply(change) => change,
+        Decision::Conflict(conflict) => return Ok(Admission::Conflict(conflict)),
+        Decision::Rejected(refusal) => return Ok(Admission::Refused(refusal)),
+        Decision::Invalid(invalid) => return Err(invalid.into()),
+    };
+    let guarded = lifecycle.edge(&entity.status, &command.target).is_some_and(|edge| edge.guarded);
+    if guarded {
+        if let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
+            return Ok(Admission::Refused(refusal));
+        }
+    }
+    let key = command.idempotency_key.as_ref().map(|key| KeyUse { key: key.clone(), command_digest: digest(command) });
+    Ok(Admission::Change(Box::new(change.with_key(key))))
+}
+
+/// The guard's answer; a guard that fails refuses.
+fn ask_guard(
+    host: &Host,
+    lifecycle: &Lifecycle,
+    entity: &Entity,
+    command: &Transition,
+) -> Result<Option<Refusal>, Error> {
+    let surroundings = surroundings(host, lifecycle, entity)?;
+    let request = GuardRequest {
+        entity,
+        target: &command.target,
+        reason: &command.reason,
+        actor: &command.actor,
+        patch: &command.patch,
+        guards: &command.guards,
+        overridden: command.overriding.is_some(),
+        surroundings: &surroundings,
+    };
+    let refusal = |code: String, message: String| Some(Refusal { found: Found::of(entity), code, message });
+    match host.policies().guard(&entity.policy, request) {
+        Ok(None) => Ok(None),
+        Ok(Some((code, message))) => Ok(refusal(code, message)),
+        Err(fault) => Ok(refusal("policy_fault".to_owned(), fault.to_string())),
+    }
+}
+
+/// What functions of the policy may see beside the entity: what its descriptor asked for.
+pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) -> Result<Surroundings, Error> {
+    let reads = &lifecycle.descriptor().reads;
+    let children = if reads.children { host.store().linked(entity, Scope::Children)? } else { Vec::new() };
+    let rows = usize::try_from(reads.history).unwrap_or(0);
+    let mut history = Vec::new();
+    if rows > 0 {
+        let id = Some(entity.reference.id.clone());
+        history = host.store().history(&HistoryQuery { id, newest: Some(rows), ..HistoryQuery::default() })?;
+        history.reverse();
+    }
+    let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
+    Ok(Surroundings { now: host.now(), parameters, children, history })
+}
+
+/// The audit row of a refusal is committed before the answer.
+fn refuse(host: &Host, entity: &Entity, command: &Transition, refusal: Refusal) -> Result<TransitionOutcome, Error> {
+    host.store().record(&[rejection_event(entity, command, &refusal, host.now())])?;
+    Ok(TransitionOutcome::Rejected(refusal))
+}
+
+/// The answer of an earlier use of the command's key; invalid when it was used with another command.
+fn replayed(host: &Host, entity: &Entity, command: &Transition) -> Result<Option<TransitionOutcome>, Error> {
+    let Some(key) = &command.idempotency_key else { return Ok(None) };
+    let Some((used_with, row)) = host.store().key_use(entity, key)? else { return Ok(None) };
+    if used_with != digest(command) {
+        return Err(other_command(key).into());
+    }
+    let event_id = host.store().envelope(row.id.as_str())?.map(|_| row.id.to_string());
+    Ok(Some(TransitionOutcome::Applied {
+        entity: Box::new(entity.clone()),
+        previous_status: row.previous_status,
+        transition_id: row.id.to_string(),
+        version: row.version,
+        status: row.status,
+        event_id,
+        replayed: true,
+    }))
+}
+
+/// The same key came with another command.
+pub(crate) fn other_command(key: &str) -> crate::model::Invalid {
+    let message = format!("idempotency key `{key}` was used with another command");
+    crate::model::Invalid::new("key", message, Some("use a new key for a new command".to_owned()))
+}
+
+fn digest(command: &Transition) -> String {
+    sha256_hex(command.fingerprint().to_string().as_bytes())
+}
+
+/// The event a change makes, if it makes one.
+fn event(host: &Host, lifecycle: &Lifecycle, change: &Change) -> Result<Option<Event>, Error> {
+    if !change.makes_event(lifecycle) {
+        return Ok(None);
+    }
+    let context = envelope_context(host, &change.after)?;
+    Ok(Some(Event { id: change.row.id.clone(), envelope: envelope(change, &context) }))
+}
+
+/// What an envelope tells beside the entity.
+pub(crate) fn envelope_context(host: &Host, entity: &Entity) -> Result<EnvelopeContext, Error> {
+    let parents = host.store().linked(entity, Scope::Parents)?;
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    let runtime = runtimes.into_iter().next_back();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (cwd, run_dir) = runtime.map_or((None, None), |runtime| (runtime.cwd, runtime.run_dir));
+    Ok(EnvelopeContext {
+        parents: parents.iter().map(|parent| parent.reference.to_string()).collect(),
+        artifacts: run_dir.as_deref().map(crate::process::artifacts).unwrap_or_default(),
+        cwd: cwd.map(text),
+        run_dir: run_dir.map(text),
+        metadata: crate::model::Tags::new(),
+    })
+}
+
+fn applied(change: &Change, event: Option<&Event>, before: &Entity) -> TransitionOutcome {
+    TransitionOutcome::Applied {
+        entity: Box::new(change.after.clone()),
+        previous_status: Some(before.status.clone()),
+        transition_id: change.row.id.to_string(),
+        version: change.after.version,
+        status: change.after.status.clone(),
+        event_id: event.map(|event| event.id.to_string()),
+        replayed: false,
+    }
+}
+
+/// A summary of evidence as the reasons of this host keep it: an object, never a bare value.
+pub(crate) fn evidence(pairs: &[(&str, Value)]) -> Value {
+    Value::Object(pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}

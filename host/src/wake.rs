@@ -1,0 +1,67 @@
+//! Waking those who wait, without polling: a small file, alone in its directory, touched after every commit that can
+//! matter. A touch carries no data and promises nothing; whoever wakes asks the store. The database and its log are
+//! never watched or opened: closing any descriptor of them would drop the process's locks.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+/// The safety net under the watch: how long a sleeper sleeps at most.
+pub const POLL: Duration = Duration::from_secs(1);
+
+/// The wake file of a home.
+#[derive(Debug)]
+pub struct Wake {
+    directory: PathBuf,
+}
+
+/// A watch on the wake file; without one (no inotify to be had) only the poll wakes.
+pub struct Watch {
+    signal: Arc<Notify>,
+    _watcher: Option<RecommendedWatcher>,
+}
+
+impl Wake {
+    /// The wake file in this directory of its own.
+    pub fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    /// Touches the file. A failure costs a sleeper at most [`POLL`] and is not told.
+    pub fn touch(&self) {
+        let path = self.directory.join("changed");
+        if fs::write(&path, b"").is_err() && self.make_directory().is_ok() {
+            let _ = fs::write(&path, b"");
+        }
+    }
+
+    /// Starts watching; from here on no touch is missed.
+    pub fn watch(&self) -> Watch {
+        let signal = Arc::new(Notify::new());
+        let woken = Arc::clone(&signal);
+        let watcher = self.make_directory().ok().and_then(|()| {
+            // Dropped touches of the watcher's own queue are covered by the poll.
+            let mut watcher = notify::recommended_watcher(move |_| woken.notify_one()).ok()?;
+            watcher.watch(&self.directory, RecursiveMode::NonRecursive).ok()?;
+            Some(watcher)
+        });
+        Watch { signal, _watcher: watcher }
+    }
+
+    fn make_directory(&self) -> std::io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)
+    }
+}
+
+impl Watch {
+    /// Sleeps until something may have changed, at most [`POLL`].
+    pub async fn changed(&self) {
+        // A timeout is as good as a touch: the sleeper asks the store either way.
+        let _ = tokio::time::timeout(POLL, self.signal.notified()).await;
+    }
+}
