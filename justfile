@@ -1,0 +1,24 @@
+# What CI runs, and its parts.
+
+# Everything that CI runs.
+ci:
+    .ci/run
+
+# The tests alone.
+test:
+    cargo test --workspace --locked
+
+# Formatting, lints and documentation, warnings denied.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# Writes again what is generated and committed: guest bindings and policy descriptors.
+bless:
+    BLESS=1 cargo test -p runwarden-kit --test bindings
+    BLESS=1 cargo test -p runwarden-bundled
+
+# Figures beside their floors.
+bench:
+    cargo run --release -p runwarden-benches
