@@ -18,6 +18,8 @@ mod runtime;
 mod bytes;
 mod time;
 mod value;
+#[cfg(test)]
+mod vectors;
 
 pub use bytes::Bytes;
 pub use actor::{ACTOR_KINDS, Actor};
