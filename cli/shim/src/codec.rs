@@ -46,7 +46,10 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (head, rest) = self.rest.split_at_checked(length).ok_or(Malformed(self.what))?;
+        let (head, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(Malformed(self.what))?;
         self.rest = rest;
         Ok(head)
     }
@@ -75,6 +78,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn end(&self) -> Result<(), Malformed> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Malformed(self.what)) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed(self.what))
+        }
     }
 }

@@ -21,7 +21,11 @@ pub(crate) struct Started {
 
 impl Started {
     pub(crate) fn now() -> Self {
-        Self { epoch_ms: clock::epoch_ms(), boottime_ms: clock::boottime_ms(), monotonic_ms: clock::monotonic_ms() }
+        Self {
+            epoch_ms: clock::epoch_ms(),
+            boottime_ms: clock::boottime_ms(),
+            monotonic_ms: clock::monotonic_ms(),
+        }
     }
 }
 
@@ -75,7 +79,13 @@ impl ExitFile {
     pub(crate) fn reserve(token: String) -> Result<Self, Errno> {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let boot_id = boot_id.trim_end().to_owned();
-        let mut exit = Self { token, worker: 0, boot_id, reserves: [None, None], next: 0 };
+        let mut exit = Self {
+            token,
+            worker: 0,
+            boot_id,
+            reserves: [None, None],
+            next: 0,
+        };
         for (file, name) in exit.reserves.iter_mut().zip(files::EXIT_RESERVES) {
             match reserve(name) {
                 Ok(reserved) => *file = Some(reserved),
@@ -114,9 +124,20 @@ impl ExitFile {
     }
 
     /// The content of the exit file; never longer than its reserve.
-    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, lost_bytes: u64) -> String {
+    pub(crate) fn text(
+        &self,
+        ending: &Ending,
+        started: Started,
+        set: &SetState,
+        lost_bytes: u64,
+    ) -> String {
         let mut text = String::with_capacity(files::EXIT_BYTES);
-        let _ = write!(text, "{{\"v\":1,\"token\":{},\"worker_pid\":{}", quoted(self.token.as_bytes()), self.worker);
+        let _ = write!(
+            text,
+            "{{\"v\":1,\"token\":{},\"worker_pid\":{}",
+            quoted(self.token.as_bytes()),
+            self.worker
+        );
         push_status(&mut text, ending);
         let _ = write!(
             text,
@@ -133,11 +154,19 @@ impl ExitFile {
             usage.map_or(0, |usage| milliseconds(usage.ru_stime)),
             usage.map_or(0, |usage| usage.ru_maxrss * 1024),
         );
-        let _ = write!(text, ",\"boot_id\":{},\"lost_output_bytes\":{lost_bytes}", quoted(self.boot_id.as_bytes()));
+        let _ = write!(
+            text,
+            ",\"boot_id\":{},\"lost_output_bytes\":{lost_bytes}",
+            quoted(self.boot_id.as_bytes())
+        );
         match ending.failure {
             None => text.push_str(",\"spawn_error\":null"),
             Some(Failure { stage, errno }) => {
-                let _ = write!(text, ",\"spawn_error\":{{\"stage\":\"{}\",\"errno\":{errno}}}", stage.text());
+                let _ = write!(
+                    text,
+                    ",\"spawn_error\":{{\"stage\":\"{}\",\"errno\":{errno}}}",
+                    stage.text()
+                );
             }
         }
         push_set(&mut text, set);
@@ -148,9 +177,17 @@ impl ExitFile {
 
 fn push_status(text: &mut String, ending: &Ending) {
     // A worker that never became the program has no status of the program's.
-    let status = ending.end.as_ref().filter(|_| ending.failure.is_none()).map(|end| end.status);
-    let code = status.filter(|status| libc::WIFEXITED(*status)).map(|status| libc::WEXITSTATUS(status));
-    let signal = status.filter(|status| libc::WIFSIGNALED(*status)).map(|status| libc::WTERMSIG(status));
+    let status = ending
+        .end
+        .as_ref()
+        .filter(|_| ending.failure.is_none())
+        .map(|end| end.status);
+    let code = status
+        .filter(|status| libc::WIFEXITED(*status))
+        .map(|status| libc::WEXITSTATUS(status));
+    let signal = status
+        .filter(|status| libc::WIFSIGNALED(*status))
+        .map(|status| libc::WTERMSIG(status));
     let core = status.is_some_and(|status| libc::WIFSIGNALED(status) && libc::WCOREDUMP(status));
     let _ = write!(
         text,
@@ -179,7 +216,11 @@ fn push_set(text: &mut String, set: &SetState) {
         text.push_str(",\"set\":{\"empty\":true,\"proof\":\"subreaper_echild\",\"survivors\":[],\"survivors_total\":0}");
         return;
     };
-    let _ = write!(text, ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[", members.len());
+    let _ = write!(
+        text,
+        ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[",
+        members.len()
+    );
     for (index, Member { pid, stat }) in members.iter().enumerate() {
         let mut entry = String::new();
         let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
@@ -226,7 +267,12 @@ fn milliseconds(time: libc::timeval) -> u64 {
 }
 
 fn create(name: &str) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(name)
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(name)
 }
 
 fn reserve(name: &str) -> Result<File, Errno> {

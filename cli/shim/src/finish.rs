@@ -37,7 +37,12 @@ enum Again {
 
 impl Finish {
     pub(crate) fn new(specification: File, image: Option<OwnedFd>) -> Self {
-        Self { specification, image, state: State::Idle, again: Again::No }
+        Self {
+            specification,
+            image,
+            state: State::Idle,
+            again: Again::No,
+        }
     }
 
     /// Starts the command, or once more when the one that is running has ended.
@@ -51,7 +56,12 @@ impl Finish {
                 become_command(&self.specification, self.image.as_ref());
                 sys::exit_now(127);
             }
-            Ok(Some(pidfd)) => self.state = State::Running { pidfd, since_ms: clock::boottime_ms() },
+            Ok(Some(pidfd)) => {
+                self.state = State::Running {
+                    pidfd,
+                    since_ms: clock::boottime_ms(),
+                }
+            }
             // Nothing to start it with: the next command that reads the run finds the exit file.
             Err(_) => {}
         }
@@ -62,7 +72,8 @@ impl Finish {
         let ended = match &self.state {
             State::Idle => return,
             State::Running { pidfd, since_ms } => {
-                sys::is_exited(pidfd) || clock::boottime_ms().saturating_sub(*since_ms) >= WAIT_MAX_MS
+                sys::is_exited(pidfd)
+                    || clock::boottime_ms().saturating_sub(*since_ms) >= WAIT_MAX_MS
             }
         };
         if ended {
@@ -97,7 +108,12 @@ fn become_command(specification: &File, image: Option<&OwnedFd>) -> Option<()> {
     let argv = worker::c_strings(&spec.finish)?;
     let environment = worker::c_strings(&spec.environment)?;
     let path = argv.first()?;
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(files::FINISH_LOG).ok()?;
+    let log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(files::FINISH_LOG)
+        .ok()?;
     let null = File::open("/dev/null").ok()?;
     sys::new_session();
     for (from, to) in [(&null, 0), (&log, 1), (&log, 2)] {

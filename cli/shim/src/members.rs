@@ -43,7 +43,11 @@ pub(crate) struct Set {
 
 impl Set {
     pub(crate) fn below(shim: pid_t, spare: Spare) -> Self {
-        Self { shim, spare, load: None }
+        Self {
+            shim,
+            spare,
+            load: None,
+        }
     }
 
     /// All members that live, as far as one walk sees them.
@@ -73,9 +77,15 @@ impl Set {
             self.load = File::open("/proc/loadavg").ok();
         }
         let mut line = [0; 128];
-        let Some(Ok(length)) = self.load.as_ref().map(|file| file.read_at(&mut line, 0)) else { return };
-        let newest = std::str::from_utf8(&line[..length]).ok().and_then(|line| line.trim_end().rsplit(' ').next()?.parse().ok());
-        let Some(newest): Option<pid_t> = newest else { return };
+        let Some(Ok(length)) = self.load.as_ref().map(|file| file.read_at(&mut line, 0)) else {
+            return;
+        };
+        let newest = std::str::from_utf8(&line[..length])
+            .ok()
+            .and_then(|line| line.trim_end().rsplit(' ').next()?.parse().ok());
+        let Some(newest): Option<pid_t> = newest else {
+            return;
+        };
         for pid in (newest - NEWEST + 1..=newest + 1).rev() {
             if pid > 1 && self.is_member(pid) {
                 self.signal_one(pid, &[libc::SIGKILL]);
@@ -86,7 +96,9 @@ impl Set {
     /// Sends through a descriptor that was opened before membership was looked up: if the number changed hands in
     /// between, the descriptor's process is dead and the signal reaches nobody.
     fn signal_one(&self, pid: pid_t, signals: &[c_int]) {
-        let Ok(pidfd) = sys::open_pidfd(pid) else { return };
+        let Ok(pidfd) = sys::open_pidfd(pid) else {
+            return;
+        };
         if self.is_member(pid) {
             for signal in signals {
                 let _ = sys::send_signal(pidfd.as_fd(), *signal, Reach::Process);
@@ -114,7 +126,10 @@ impl Set {
         let mut children = Vec::new();
         for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
             let list = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
-            children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<pid_t>().ok()));
+            children.extend(
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse::<pid_t>().ok()),
+            );
         }
         Some(children)
     }
@@ -137,10 +152,14 @@ impl Set {
 
     /// Without lists of children: reads every process and keeps those whose chain of parents leads to the shim.
     fn scan(&self, members: &mut Vec<Member>) {
-        let Ok(directory) = fs::read_dir("/proc") else { return };
-        let numbers = directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<pid_t>().ok());
-        let mut rest: Vec<Member> =
-            numbers.filter_map(|pid| stat::read(pid).ok().map(|stat| Member { pid, stat })).collect();
+        let Ok(directory) = fs::read_dir("/proc") else {
+            return;
+        };
+        let numbers =
+            directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<pid_t>().ok());
+        let mut rest: Vec<Member> = numbers
+            .filter_map(|pid| stat::read(pid).ok().map(|stat| Member { pid, stat }))
+            .collect();
         let mut found = vec![self.shim];
         while let Some(parent) = found.pop() {
             for member in rest.extract_if(.., |member| member.stat.parent == parent) {
@@ -159,6 +178,13 @@ impl Set {
 /// The real user id of a process.
 pub(crate) fn user_of(pid: pid_t) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
-    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+    let line = status
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line)
+        .ok()?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }

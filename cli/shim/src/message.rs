@@ -51,7 +51,10 @@ impl Stage {
     /// The word used in the exit file and in reports.
     #[must_use]
     pub fn text(self) -> &'static str {
-        STAGES.iter().find(|row| row.0 == self).map_or("", |row| row.2)
+        STAGES
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("", |row| row.2)
     }
 
     /// The stage with this word.
@@ -69,7 +72,10 @@ impl Stage {
     /// The number used on the wire.
     #[must_use]
     pub fn code(self) -> u8 {
-        STAGES.iter().find(|row| row.0 == self).map_or(0, |row| row.1)
+        STAGES
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or(0, |row| row.1)
     }
 }
 
@@ -88,7 +94,9 @@ impl Stream {
     /// The stream with this number.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Output, Self::Stdout, Self::Stderr].into_iter().find(|stream| *stream as u8 == code)
+        [Self::Output, Self::Stdout, Self::Stderr]
+            .into_iter()
+            .find(|stream| *stream as u8 == code)
     }
 }
 
@@ -139,7 +147,11 @@ impl ToShim {
         match self {
             Self::Start(passed) => {
                 let bits = [passed.stdin, passed.image, passed.stdin_writer];
-                let flags = bits.iter().enumerate().map(|(bit, present)| u8::from(*present == Present::Yes) << bit).sum();
+                let flags = bits
+                    .iter()
+                    .enumerate()
+                    .map(|(bit, present)| u8::from(*present == Present::Yes) << bit)
+                    .sum();
                 vec![b'S', flags]
             }
             Self::Go => vec![b'G'],
@@ -164,11 +176,23 @@ impl ToShim {
     pub fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         match packet {
             [b'S', flags] => {
-                let present = |bit: u8| if flags >> bit & 1 == 1 { Present::Yes } else { Present::No };
-                Ok(Self::Start(Passed { stdin: present(0), image: present(1), stdin_writer: present(2) }))
+                let present = |bit: u8| {
+                    if flags >> bit & 1 == 1 {
+                        Present::Yes
+                    } else {
+                        Present::No
+                    }
+                };
+                Ok(Self::Start(Passed {
+                    stdin: present(0),
+                    image: present(1),
+                    stdin_writer: present(2),
+                }))
             }
             [b'G'] => Ok(Self::Go),
-            [b'c', code] => Stream::from_code(*code).map(Self::CloseStream).ok_or(Malformed("stream")),
+            [b'c', code] => Stream::from_code(*code)
+                .map(Self::CloseStream)
+                .ok_or(Malformed("stream")),
             [b'i'] => Ok(Self::CloseStdin),
             [b'w', r0, r1, c0, c1, w0, w1, h0, h1] => Ok(Self::Window(Window {
                 rows: u16::from_le_bytes([*r0, *r1]),
@@ -216,11 +240,16 @@ impl FromShim {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Held { worker, shim } => {
-                [b"H", worker.to_le_bytes().as_slice(), shim.to_le_bytes().as_slice()].concat()
-            }
+            Self::Held { worker, shim } => [
+                b"H",
+                worker.to_le_bytes().as_slice(),
+                shim.to_le_bytes().as_slice(),
+            ]
+            .concat(),
             Self::Started => vec![b'R'],
-            Self::StartFailed { stage, errno } => [&[b'F', stage.code()], errno.to_le_bytes().as_slice()].concat(),
+            Self::StartFailed { stage, errno } => {
+                [&[b'F', stage.code()], errno.to_le_bytes().as_slice()].concat()
+            }
             Self::Output => vec![b'o'],
             Self::Ended => vec![b'E'],
             Self::CloseStdin => vec![b'i'],
@@ -256,8 +285,17 @@ mod tests {
 
     #[test]
     fn every_packet_to_the_shim_reads_as_it_was_written() {
-        let window = Window { rows: 1, columns: 2, width: 3, height: 65_535 };
-        let passed = Passed { stdin: Present::Yes, image: Present::No, stdin_writer: Present::Yes };
+        let window = Window {
+            rows: 1,
+            columns: 2,
+            width: 3,
+            height: 65_535,
+        };
+        let passed = Passed {
+            stdin: Present::Yes,
+            image: Present::No,
+            stdin_writer: Present::Yes,
+        };
         for message in [
             ToShim::Start(passed),
             ToShim::Go,
@@ -274,9 +312,15 @@ mod tests {
     #[test]
     fn every_packet_from_the_shim_reads_as_it_was_written() {
         for message in [
-            FromShim::Held { worker: 70_000, shim: 1 },
+            FromShim::Held {
+                worker: 70_000,
+                shim: 1,
+            },
             FromShim::Started,
-            FromShim::StartFailed { stage: Stage::Exec, errno: 2 },
+            FromShim::StartFailed {
+                stage: Stage::Exec,
+                errno: 2,
+            },
             FromShim::Output,
             FromShim::Ended,
             FromShim::CloseStdin,
@@ -288,7 +332,10 @@ mod tests {
     #[test]
     fn every_stage_has_a_word_and_a_number_of_its_own() {
         for (stage, code, text) in STAGES {
-            assert_eq!((Stage::from_code(code), Stage::from_text(text)), (Some(stage), Some(stage)));
+            assert_eq!(
+                (Stage::from_code(code), Stage::from_text(text)),
+                (Some(stage), Some(stage))
+            );
         }
     }
 }

@@ -36,7 +36,11 @@ impl Record {
         let head = u64::from_le_bytes(*head);
         let offset = u64::from_le_bytes(tail.try_into().ok()?);
         let stream = Stream::from_code((head & 3) as u8)?;
-        Some(Self { at_ms: head >> 2, stream, offset })
+        Some(Self {
+            at_ms: head >> 2,
+            stream,
+            offset,
+        })
     }
 }
 
@@ -46,7 +50,11 @@ mod tests {
 
     #[test]
     fn a_record_reads_as_it_was_written() {
-        let record = Record { at_ms: 1_800_000_000_123, stream: Stream::Stderr, offset: u64::MAX };
+        let record = Record {
+            at_ms: 1_800_000_000_123,
+            stream: Stream::Stderr,
+            offset: u64::MAX,
+        };
         assert_eq!(Record::decode(&record.encode()), Some(record));
     }
 }

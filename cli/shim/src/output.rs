@@ -47,19 +47,32 @@ pub(crate) enum Turn {
 
 impl Output {
     pub(crate) fn new(order: File) -> Self {
-        Self { channels: Vec::new(), order, last: None, lost_bytes: 0, buffer: vec![0; CHUNK_BYTES].into() }
+        Self {
+            channels: Vec::new(),
+            order,
+            last: None,
+            lost_bytes: 0,
+            buffer: vec![0; CHUNK_BYTES].into(),
+        }
     }
 
     /// Adds a stream; what its log already holds stays.
     pub(crate) fn add(&mut self, stream: Stream, source: OwnedFd, log: File) {
         sys::set_nonblocking(source.as_fd());
         let offset = log.metadata().map_or(0, |log| log.len());
-        self.channels.push(Channel { stream, source: Some(File::from(source)), log, offset });
+        self.channels.push(Channel {
+            stream,
+            source: Some(File::from(source)),
+            log,
+            offset,
+        });
     }
 
     /// The descriptors to watch.
     pub(crate) fn sources(&self) -> impl Iterator<Item = RawFd> + '_ {
-        self.channels.iter().filter_map(|channel| Some(channel.source.as_ref()?.as_raw_fd()))
+        self.channels
+            .iter()
+            .filter_map(|channel| Some(channel.source.as_ref()?.as_raw_fd()))
     }
 
     /// Stops reading a stream, so that its writers get SIGPIPE.
@@ -75,7 +88,10 @@ impl Output {
     pub(crate) fn read(&mut self, source: RawFd) -> Turn {
         let mut turn = Turn::Nothing;
         for index in 0..self.channels.len() {
-            let found = self.channels[index].source.as_ref().is_some_and(|file| file.as_raw_fd() == source);
+            let found = self.channels[index]
+                .source
+                .as_ref()
+                .is_some_and(|file| file.as_raw_fd() == source);
             for _ in 0..if found { CHUNKS_A_TURN } else { 0 } {
                 match self.read_chunk(index) {
                     0 => break,
@@ -105,16 +121,26 @@ impl Output {
     /// Bytes read: 0 when nothing is there or the stream has ended.
     fn read_chunk(&mut self, index: usize) -> usize {
         let channel = &mut self.channels[index];
-        let Some(source) = &mut channel.source else { return 0 };
+        let Some(source) = &mut channel.source else {
+            return 0;
+        };
         let length = match source.read(&mut self.buffer) {
             Ok(length @ 1..) => length,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return 0,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                return 0;
+            }
             Ok(0) | Err(_) => {
                 channel.source = None;
                 return 0;
             }
         };
-        let record = Record { at_ms: clock::epoch_ms(), stream: channel.stream, offset: channel.offset };
+        let record = Record {
+            at_ms: clock::epoch_ms(),
+            stream: channel.stream,
+            offset: channel.offset,
+        };
         let mut written = 0;
         while written < length {
             match channel.log.write(&self.buffer[written..length]) {

@@ -16,8 +16,14 @@ struct Ancillary([u8; 64]);
 /// # Errors
 /// `WouldBlock` when the other side does not read, `BrokenPipe` when it is gone.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
-    assert!(descriptors.len() <= DESCRIPTORS, "a packet carries at most {DESCRIPTORS} descriptors");
-    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    assert!(
+        descriptors.len() <= DESCRIPTORS,
+        "a packet carries at most {DESCRIPTORS} descriptors"
+    );
+    let mut part = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
     let mut ancillary = Ancillary([0; 64]);
     // SAFETY: a zeroed msghdr is a valid, empty one.
     let mut header: libc::msghdr = unsafe { zeroed() };
@@ -35,7 +41,11 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
             (*message).cmsg_level = libc::SOL_SOCKET;
             (*message).cmsg_type = libc::SCM_RIGHTS;
             (*message).cmsg_len = libc::CMSG_LEN(length as u32) as _;
-            std::ptr::copy_nonoverlapping(descriptors.as_ptr(), libc::CMSG_DATA(message).cast(), descriptors.len());
+            std::ptr::copy_nonoverlapping(
+                descriptors.as_ptr(),
+                libc::CMSG_DATA(message).cast(),
+                descriptors.len(),
+            );
         }
     }
     // SAFETY: every pointer in `header` outlives the call.
@@ -50,7 +60,10 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
 /// # Errors
 /// `WouldBlock` when the socket does not wait and nothing is there, `InvalidData` when the packet was cut.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut part = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
     let mut ancillary = Ancillary([0; 64]);
     // SAFETY: a zeroed msghdr is a valid, empty one.
     let mut header: libc::msghdr = unsafe { zeroed() };
@@ -60,13 +73,16 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, V
     header.msg_controllen = ancillary.0.len() as _;
     let length = loop {
         // SAFETY: every pointer in `header` outlives the call and is writable.
-        let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+        let received =
+            unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
         match usize::try_from(received) {
             Ok(length) => break length,
             Err(_) => match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => {}
                 // The starter ended with packets of ours unread.
-                error if error.raw_os_error() == Some(libc::ECONNRESET) => return Ok((0, Vec::new())),
+                error if error.raw_os_error() == Some(libc::ECONNRESET) => {
+                    return Ok((0, Vec::new()));
+                }
                 error => return Err(error),
             },
         }
@@ -85,7 +101,8 @@ fn take_descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {
-            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS
+            {
                 let bytes = (*message).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(message).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {

@@ -52,7 +52,10 @@ enum Told {
 pub(crate) struct Shim {
     pub(crate) control: Option<OwnedFd>,
     pub(crate) signals: OwnedFd,
-    #[expect(dead_code, reason = "held, never used: closing it would say that the shim is gone")]
+    #[expect(
+        dead_code,
+        reason = "held, never used: closing it would say that the shim is gone"
+    )]
     pub(crate) lock: File,
     pub(crate) slave: Option<OwnedFd>,
     pub(crate) master: Option<OwnedFd>,
@@ -90,19 +93,30 @@ impl Shim {
     }
 
     fn is_over(&self) -> bool {
-        let finishing = self.finish.as_ref().is_some_and(|finish| finish.pending().is_some());
+        let finishing = self
+            .finish
+            .as_ref()
+            .is_some_and(|finish| finish.pending().is_some());
         self.progress.told == Some(Told::Empty) && !self.progress.finish_wanted && !finishing
     }
 
     fn wait(&mut self) {
-        let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let watch = |fd: RawFd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // poll ignores negative descriptors.
         let optional = |fd: Option<RawFd>| watch(fd.unwrap_or(-1));
         let mut fds = vec![
             watch(self.signals.as_raw_fd()),
             optional(self.control.as_ref().map(|control| control.as_raw_fd())),
             optional(self.errors.as_ref().map(|errors| errors.as_raw_fd())),
-            optional(self.finish.as_ref().and_then(|finish| Some(finish.pending()?.0))),
+            optional(
+                self.finish
+                    .as_ref()
+                    .and_then(|finish| Some(finish.pending()?.0)),
+            ),
         ];
         fds.extend(self.output.sources().map(watch));
         sys::poll(&mut fds, self.timeout_ms());
@@ -125,8 +139,14 @@ impl Shim {
 
     fn timeout_ms(&self) -> c_int {
         let now_ms = clock::boottime_ms();
-        let finish = self.finish.as_ref().and_then(|finish| Some(finish.pending()?.1));
-        let due = [self.stopping.due_ms(), finish].into_iter().flatten().map(|at_ms| at_ms.saturating_sub(now_ms));
+        let finish = self
+            .finish
+            .as_ref()
+            .and_then(|finish| Some(finish.pending()?.1));
+        let due = [self.stopping.due_ms(), finish]
+            .into_iter()
+            .flatten()
+            .map(|at_ms| at_ms.saturating_sub(now_ms));
         let left = due.chain(self.time_left_ms()).min();
         left.map_or(-1, |left_ms| c_int::try_from(left_ms).unwrap_or(c_int::MAX))
     }
@@ -184,7 +204,10 @@ impl Shim {
     fn lose_starter(&mut self) {
         self.control = None;
         if self.gate.is_some() {
-            self.refuse(Failure { stage: Stage::Gate, errno: 0 });
+            self.refuse(Failure {
+                stage: Stage::Gate,
+                errno: 0,
+            });
         } else if self.plan.parent == ParentTie::DieWithStarter {
             self.stopping.note(Cause::ParentGone, self.plan.grace_ms);
         }
@@ -211,7 +234,11 @@ impl Shim {
 
     fn read_errors(&mut self) {
         let Some(errors) = &self.errors else { return };
-        let mut fds = [libc::pollfd { fd: errors.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        let mut fds = [libc::pollfd {
+            fd: errors.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        }];
         sys::poll(&mut fds, 0);
         if fds[0].revents == 0 {
             return;
@@ -225,7 +252,10 @@ impl Shim {
             Some(failure) => self.progress.failure = Some(failure),
             // Nobody opened the gate, yet the worker has let go: it was killed there.
             None if self.progress.started.is_none() => {
-                self.progress.failure = Some(Failure { stage: Stage::Gate, errno: 0 });
+                self.progress.failure = Some(Failure {
+                    stage: Stage::Gate,
+                    errno: 0,
+                });
             }
             None => self.tell(FromShim::Started),
         }
@@ -234,8 +264,13 @@ impl Shim {
     fn reap(&mut self) {
         loop {
             match sys::reap_one() {
-                Children::Ended(reaped) if reaped.pid == self.worker.pid && self.worker.end.is_none() => {
-                    self.worker.end = Some(End { status: reaped.status, usage: reaped.usage });
+                Children::Ended(reaped)
+                    if reaped.pid == self.worker.pid && self.worker.end.is_none() =>
+                {
+                    self.worker.end = Some(End {
+                        status: reaped.status,
+                        usage: reaped.usage,
+                    });
                 }
                 Children::Ended(_) => {}
                 Children::Living => return,
@@ -269,7 +304,10 @@ impl Shim {
         }
         if self.gate.is_some() {
             if self.stopping.is_asked() {
-                self.refuse(Failure { stage: Stage::Stopped, errno: 0 });
+                self.refuse(Failure {
+                    stage: Stage::Stopped,
+                    errno: 0,
+                });
             }
             return;
         }
@@ -289,7 +327,9 @@ impl Shim {
         self.tell(FromShim::CloseStdin);
         if let Some(master) = &self.master {
             // The terminal's own way to say it: Ctrl-D.
-            let _ = master.try_clone().map(|master| std::io::Write::write_all(&mut File::from(master), b"\x04"));
+            let _ = master
+                .try_clone()
+                .map(|master| std::io::Write::write_all(&mut File::from(master), b"\x04"));
         }
     }
 
@@ -302,7 +342,11 @@ impl Shim {
             self.read_errors();
             self.note_ending();
         }
-        let told = if self.progress.empty { Told::Empty } else { Told::Living };
+        let told = if self.progress.empty {
+            Told::Empty
+        } else {
+            Told::Living
+        };
         if self.progress.told.as_ref() == Some(&told) && !self.progress.rewrite {
             return;
         }
@@ -351,7 +395,9 @@ impl Shim {
     }
 
     fn write_exit(&mut self) {
-        let Some(ending) = &mut self.progress.ending else { return };
+        let Some(ending) = &mut self.progress.ending else {
+            return;
+        };
         // A stop that began before the end goes on: its strongest signal may be a later one.
         ending.stop = self.stopping.record().cloned();
         let set = if self.progress.empty {
@@ -363,7 +409,9 @@ impl Shim {
             SetState::Living(self.set.members())
         };
         let started = self.progress.started.unwrap_or_else(Started::now);
-        let text = self.exit.text(ending, started, &set, self.output.lost_bytes);
+        let text = self
+            .exit
+            .text(ending, started, &set, self.output.lost_bytes);
         // With the space reserved this fails only with the disk itself; the finishing command is started all the
         // same, and says that it found no record.
         let _ = self.exit.write(&text);

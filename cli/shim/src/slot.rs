@@ -42,7 +42,10 @@ impl Cause {
     /// The word used in files.
     #[must_use]
     pub fn text(self) -> &'static str {
-        CAUSES.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+        CAUSES
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("", |row| row.1)
     }
 
     /// The cause with this word.
@@ -104,7 +107,11 @@ impl Slot {
             self.at_ms,
         );
         // A reason code and an actor are short; the note gets what is left, less the checksum's 14 bytes.
-        for (key, value, limit) in [("code", &self.code, 192), ("actor", &self.actor, 448), ("note", &self.note, BYTES - 16)] {
+        for (key, value, limit) in [
+            ("code", &self.code, 192),
+            ("actor", &self.actor, 448),
+            ("note", &self.note, BYTES - 16),
+        ] {
             line.push('\t');
             line.push_str(key);
             line.push('=');
@@ -124,9 +131,16 @@ impl Slot {
         if u32::from_str_radix(sum, 16).ok()? != checksum(body.as_bytes()) {
             return None;
         }
-        let field = |key: &str| body.split('\t').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        let field = |key: &str| {
+            body.split('\t')
+                .find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+        };
         let grace_ms = field("grace_ms")?.parse().ok()?;
-        let patience = if field("force")? == "1" { Patience::Force } else { Patience::Grace { ms: grace_ms } };
+        let patience = if field("force")? == "1" {
+            Patience::Force
+        } else {
+            Patience::Grace { ms: grace_ms }
+        };
         Some(Self {
             cause: Cause::from_text(field("cause")?)?,
             patience,
@@ -187,7 +201,9 @@ fn decoded(value: &str) -> Option<String> {
 
 /// FNV-1a: enough to tell a whole slot from a torn one.
 fn checksum(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    bytes.iter().fold(0x811c_9dc5, |sum, byte| {
+        (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 #[cfg(test)]
@@ -209,7 +225,10 @@ mod tests {
     fn a_slot_reads_as_it_was_written() {
         let written = slot("tabs\tand\nlines = 100 %");
         assert_eq!(Slot::decode(&written.padded()), Some(written.clone()));
-        let forced = Slot { patience: Patience::Force, ..written };
+        let forced = Slot {
+            patience: Patience::Force,
+            ..written
+        };
         assert_eq!(Slot::decode(&forced.encode()), Some(forced));
     }
 

@@ -105,7 +105,12 @@ impl Spec {
             ParentTie::DieWithStarter => 1,
         });
         out.list(&self.finish);
-        for side in [self.window.rows, self.window.columns, self.window.width, self.window.height] {
+        for side in [
+            self.window.rows,
+            self.window.columns,
+            self.window.width,
+            self.window.height,
+        ] {
             out.number(u64::from(side));
         }
         out.0
@@ -154,7 +159,11 @@ impl Spec {
             },
         };
         from.end()?;
-        if spec.argv.is_empty() { Err(Malformed("empty argv")) } else { Ok(spec) }
+        if spec.argv.is_empty() {
+            Err(Malformed("empty argv"))
+        } else {
+            Ok(spec)
+        }
     }
 }
 
@@ -176,7 +185,12 @@ mod tests {
             stop_by: StopBy::Signal(15),
             parent: ParentTie::DieWithStarter,
             finish: vec![b"/bin/true".to_vec()],
-            window: Window { rows: 24, columns: 80, width: 0, height: 65_535 },
+            window: Window {
+                rows: 24,
+                columns: 80,
+                width: 0,
+                height: 65_535,
+            },
         }
     }
 
@@ -189,7 +203,10 @@ mod tests {
     fn no_prefix_of_a_specification_is_one() {
         let bytes = sample().encode();
         for length in 0..bytes.len() {
-            assert!(Spec::decode(&bytes[..length]).is_err(), "prefix of {length} bytes was accepted");
+            assert!(
+                Spec::decode(&bytes[..length]).is_err(),
+                "prefix of {length} bytes was accepted"
+            );
         }
     }
 }

@@ -29,7 +29,11 @@ impl Stat {
     /// The command name without its padding.
     #[must_use]
     pub fn name(&self) -> &[u8] {
-        let end = self.comm.iter().position(|byte| *byte == 0).unwrap_or(self.comm.len());
+        let end = self
+            .comm
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(self.comm.len());
         &self.comm[..end]
     }
 }
@@ -44,7 +48,9 @@ pub fn read(pid: i32) -> io::Result<Stat> {
     let mut line = [0_u8; 1024];
     let length = match File::open(path)?.read(&mut line) {
         // The process vanished between opening and reading.
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(io::ErrorKind::NotFound.into()),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         other => other?,
     };
     parse(&line[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -66,7 +72,13 @@ pub fn parse(line: &[u8]) -> Option<Stat> {
     let group = fields.next()?.parse().ok()?;
     // Field 22; the three above are 3, 4 and 5.
     let start_ticks = fields.nth(16)?.parse().ok()?;
-    Some(Stat { comm, state, parent, group, start_ticks })
+    Some(Stat {
+        comm,
+        state,
+        parent,
+        group,
+        start_ticks,
+    })
 }
 
 #[cfg(test)]
@@ -78,7 +90,10 @@ mod tests {
         let mut line = b"42 (a) R (\xff\n) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 ".to_vec();
         line.extend_from_slice(b"987654 1000 2 3\n");
         let stat = parse(&line).expect("a stat line");
-        assert_eq!((stat.state, stat.parent, stat.group, stat.start_ticks), (b'S', 7, 8, 987_654));
+        assert_eq!(
+            (stat.state, stat.parent, stat.group, stat.start_ticks),
+            (b'S', 7, 8, 987_654)
+        );
         assert_eq!(stat.name(), b"a) R (\xff\n");
     }
 

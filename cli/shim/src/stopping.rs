@@ -9,8 +9,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use libc::c_int;
-use runwarden_shim::slot::{self, Cause, Patience, Slot};
 use runwarden_shim::clock;
+use runwarden_shim::slot::{self, Cause, Patience, Slot};
 use runwarden_shim::spec::StopBy;
 
 use crate::ending::{Forced, StopRecord};
@@ -101,7 +101,8 @@ impl Stopping {
     /// Puts a request into the first free slot of the shim's own, the last one if none is free.
     pub(crate) fn place(&mut self, slot: &Slot) {
         let content = self.content();
-        let free = (slot::SHIM_FIRST..slot::COUNT).find(|index| slot::at(&content, *index).is_none());
+        let free =
+            (slot::SHIM_FIRST..slot::COUNT).find(|index| slot::at(&content, *index).is_none());
         let index = free.unwrap_or(slot::COUNT - 1);
         let offset = (index * slot::BYTES) as u64;
         if self.file.write_all_at(&slot.padded(), offset).is_ok() {
@@ -137,7 +138,11 @@ impl Stopping {
     fn take(&mut self, index: usize, slot: &Slot) {
         let now_ms = clock::boottime_ms();
         let believed = now_ms.saturating_sub(TIME_BELIEVED_MS)..=now_ms;
-        let from_ms = if believed.contains(&slot.at_ms) { slot.at_ms } else { now_ms };
+        let from_ms = if believed.contains(&slot.at_ms) {
+            slot.at_ms
+        } else {
+            now_ms
+        };
         let kill_at_ms = from_ms.saturating_add(slot.patience.grace_ms());
         if self.seen[index].replace(slot.at_ms) == Some(slot.at_ms) {
             return;
@@ -164,7 +169,10 @@ impl Stopping {
             }
             Phase::Asked if now_ms >= self.kill_at_ms => {
                 self.strike(set, worker);
-                self.phase = Phase::Killing { since_ms: now_ms, next_ms: now_ms };
+                self.phase = Phase::Killing {
+                    since_ms: now_ms,
+                    next_ms: now_ms,
+                };
                 Step::Nothing
             }
             Phase::Asked => {
@@ -175,19 +183,32 @@ impl Stopping {
                 Step::Nothing
             }
             Phase::Killing { since_ms, .. } if now_ms >= since_ms + PROOF_WITHIN_MS => {
-                self.phase = Phase::GaveUp { next_ms: now_ms + RETRY_MS.0, pause_ms: RETRY_MS.0 };
+                self.phase = Phase::GaveUp {
+                    next_ms: now_ms + RETRY_MS.0,
+                    pause_ms: RETRY_MS.0,
+                };
                 Step::GaveUp
             }
             Phase::Killing { since_ms, next_ms } if now_ms >= next_ms => {
                 self.strike(set, worker);
-                let pause_ms = if now_ms - since_ms < RUSH_MS { 0 } else { STROKE_EVERY_MS };
-                self.phase = Phase::Killing { since_ms, next_ms: now_ms + pause_ms };
+                let pause_ms = if now_ms - since_ms < RUSH_MS {
+                    0
+                } else {
+                    STROKE_EVERY_MS
+                };
+                self.phase = Phase::Killing {
+                    since_ms,
+                    next_ms: now_ms + pause_ms,
+                };
                 Step::Nothing
             }
             Phase::GaveUp { next_ms, pause_ms } if now_ms >= next_ms => {
                 self.strike(set, worker);
                 let pause_ms = (pause_ms * 2).min(RETRY_MS.1);
-                self.phase = Phase::GaveUp { next_ms: now_ms + pause_ms, pause_ms };
+                self.phase = Phase::GaveUp {
+                    next_ms: now_ms + pause_ms,
+                    pause_ms,
+                };
                 Step::Nothing
             }
             Phase::Idle | Phase::Killing { .. } | Phase::GaveUp { .. } => Step::Nothing,

@@ -12,7 +12,9 @@ use runwarden_shim::spec::Window;
 pub(crate) type Errno = i32;
 
 pub(crate) fn errno() -> Errno {
-    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+    io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
 }
 
 /// The number behind an error of std's, `EIO` when there is none.
@@ -21,7 +23,11 @@ pub(crate) fn number(error: &io::Error) -> Errno {
 }
 
 fn check(result: c_int) -> Result<c_int, Errno> {
-    if result == -1 { Err(errno()) } else { Ok(result) }
+    if result == -1 {
+        Err(errno())
+    } else {
+        Ok(result)
+    }
 }
 
 fn owned(result: c_long) -> Result<OwnedFd, Errno> {
@@ -43,7 +49,16 @@ pub(crate) fn fork_sibling() -> Result<Option<OwnedFd>, Errno> {
     let mut pidfd: RawFd = -1;
     let flags = libc::CLONE_PARENT | libc::CLONE_PIDFD;
     // SAFETY: without CLONE_VM this is a fork; the third argument receives the pidfd on every architecture.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), 0_usize, &raw mut pidfd, 0_usize, 0_usize) };
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            c_long::from(flags),
+            0_usize,
+            &raw mut pidfd,
+            0_usize,
+            0_usize,
+        )
+    };
     match pid {
         -1 => Err(errno()),
         0 => Ok(None),
@@ -146,7 +161,11 @@ pub(crate) fn hold_signals(wanted: &[c_int]) -> Result<OwnedFd, Errno> {
         let mut all = zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-        owned(c_long::from(libc::signalfd(-1, &raw const wanted, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)))
+        owned(c_long::from(libc::signalfd(
+            -1,
+            &raw const wanted,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        )))
     }
 }
 
@@ -161,9 +180,21 @@ pub(crate) fn ignore_signal(signal: c_int) {
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
+/// By the raw call: the C library keeps two signals to itself, and they are inherited like any other.
 pub(crate) fn default_signal(signal: c_int) {
-    // SAFETY: no handler function involved; unknown and fixed signals are refused harmlessly.
-    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // The kernel's sigaction (handler, flags, restorer, mask), all zero: the default.
+    let action = [0_u64; 8];
+    let nothing = std::ptr::null::<u64>();
+    // SAFETY: `action` is longer than the kernel's structure; no handler function involved.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            action.as_ptr(),
+            nothing,
+            8_usize,
+        )
+    };
 }
 
 /// Whether a signal is ignored; inherited that way, it stays so across exec.
@@ -171,7 +202,8 @@ pub(crate) fn is_ignored(signal: c_int) -> bool {
     // SAFETY: `action` is plain data that the call fills.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -181,7 +213,8 @@ pub(crate) fn next_signal(signals: BorrowedFd<'_>) -> Option<c_int> {
     // SAFETY: `info` is as long as one record.
     let length = unsafe { libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) };
     // The record starts with the signal's number.
-    (length == info.len() as isize).then(|| u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as c_int)
+    (length == info.len() as isize)
+        .then(|| u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as c_int)
 }
 
 pub(crate) fn open_pidfd(pid: pid_t) -> Result<OwnedFd, Errno> {
@@ -201,7 +234,13 @@ pub(crate) fn send_signal(pidfd: BorrowedFd<'_>, signal: c_int, reach: Reach) ->
     let info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed and means "as kill(2) would".
     let sent = unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, info, reach as libc::c_uint)
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            info,
+            reach as libc::c_uint,
+        )
     };
     if sent == -1 { Err(errno()) } else { Ok(()) }
 }
@@ -226,7 +265,14 @@ pub(crate) fn reap_one() -> Children {
     // SAFETY: rusage is plain data that the call fills.
     let mut usage = unsafe { zeroed() };
     // SAFETY: both pointers are valid for the length of the call.
-    match unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut usage) } {
+    match unsafe {
+        libc::wait4(
+            -1,
+            &raw mut status,
+            libc::WNOHANG | libc::__WALL,
+            &raw mut usage,
+        )
+    } {
         0 => Children::Living,
         -1 => match errno() {
             libc::ECHILD => Children::None,
@@ -249,14 +295,19 @@ pub(crate) fn poll(fds: &mut [libc::pollfd], timeout_ms: c_int) {
 /// A pseudo-terminal: master and slave.
 pub(crate) fn open_terminal(window: Window) -> Result<(OwnedFd, OwnedFd), Errno> {
     // SAFETY: no memory involved.
-    let master = owned(c_long::from(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) }))?;
+    let master = owned(c_long::from(unsafe {
+        libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC)
+    }))?;
     let mut name = [0; 64];
     // SAFETY: the master is open; `name` is as long as said, and NUL-terminated when the call succeeds.
     let slave = unsafe {
         check(libc::grantpt(master.as_raw_fd()))?;
         check(libc::unlockpt(master.as_raw_fd()))?;
         match libc::ptsname_r(master.as_raw_fd(), name.as_mut_ptr(), name.len()) {
-            0 => owned(c_long::from(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC)))?,
+            0 => owned(c_long::from(libc::open(
+                name.as_ptr(),
+                libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC,
+            )))?,
             error => return Err(error),
         }
     };
@@ -287,7 +338,14 @@ pub(crate) fn put_at(from: RawFd, to: RawFd) -> Result<(), Errno> {
 
 pub(crate) fn close_on_exec_from(first: libc::c_uint) {
     // SAFETY: marks descriptors only. Kernels before 5.11 refuse; ours are all marked one by one anyway.
-    unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
 }
 
 pub(crate) fn change_to(directory: &CStr) -> Result<(), Errno> {
@@ -303,21 +361,42 @@ pub(crate) fn change_back(directory: &File) {
 
 /// A null-terminated array of pointers into `strings`.
 pub(crate) fn pointers(strings: &[std::ffi::CString]) -> Vec<*const libc::c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    strings
+        .iter()
+        .map(|string| string.as_ptr())
+        .chain([std::ptr::null()])
+        .collect()
 }
 
 /// Becomes another program, or says why not. `argv` and `environment` come from [`pointers`].
-pub(crate) fn execute(path: &CStr, argv: &[*const libc::c_char], environment: &[*const libc::c_char]) -> Errno {
+pub(crate) fn execute(
+    path: &CStr,
+    argv: &[*const libc::c_char],
+    environment: &[*const libc::c_char],
+) -> Errno {
     // SAFETY: both arrays are null-terminated and point to strings that outlive the call.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
     errno()
 }
 
 /// As [`execute`], with the program given by descriptor.
-pub(crate) fn execute_image(image: RawFd, argv: &[*const libc::c_char], environment: &[*const libc::c_char]) -> Errno {
+pub(crate) fn execute_image(
+    image: RawFd,
+    argv: &[*const libc::c_char],
+    environment: &[*const libc::c_char],
+) -> Errno {
     let (argv, environment) = (argv.as_ptr(), environment.as_ptr());
     // SAFETY: both arrays are null-terminated and point to strings that outlive the call.
-    unsafe { libc::syscall(libc::SYS_execveat, image, c"".as_ptr(), argv, environment, libc::AT_EMPTY_PATH) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            image,
+            c"".as_ptr(),
+            argv,
+            environment,
+            libc::AT_EMPTY_PATH,
+        )
+    };
     errno()
 }
 
@@ -331,7 +410,11 @@ pub(crate) fn release_memory() {
 }
 
 pub(crate) fn is_exited(pidfd: &OwnedFd) -> bool {
-    let mut fds = [libc::pollfd { fd: pidfd.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    let mut fds = [libc::pollfd {
+        fd: pidfd.as_fd().as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    }];
     poll(&mut fds, 0);
     fds[0].revents & libc::POLLIN != 0
 }

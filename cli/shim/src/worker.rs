@@ -69,9 +69,16 @@ struct Program {
 }
 
 /// Copies this process and holds the copy at the gate.
-pub(crate) fn fork_held(spec: &Spec, streams: &Streams, start: Option<File>) -> Result<Held, Failure> {
+pub(crate) fn fork_held(
+    spec: &Spec,
+    streams: &Streams,
+    start: Option<File>,
+) -> Result<Held, Failure> {
     let fork = Failure::at(Stage::Fork);
-    let program = Program::from(spec, start).ok_or(Failure { stage: Stage::Specification, errno: libc::EINVAL })?;
+    let program = Program::from(spec, start).ok_or(Failure {
+        stage: Stage::Specification,
+        errno: libc::EINVAL,
+    })?;
     let (gate_reader, gate) = sys::pipe().map_err(&fork)?;
     let (errors, errors_writer) = sys::pipe().map_err(&fork)?;
     let pid = sys::fork().map_err(&fork)?;
@@ -85,7 +92,12 @@ pub(crate) fn fork_held(spec: &Spec, streams: &Streams, start: Option<File>) -> 
     // The child is not reaped before the main loop runs, so its number is its own.
     let pidfd = sys::open_pidfd(pid).map_err(&fork)?;
     sys::set_nonblocking(errors.as_fd());
-    Ok(Held { pid, pidfd, gate, errors: File::from(errors) })
+    Ok(Held {
+        pid,
+        pidfd,
+        gate,
+        errors: File::from(errors),
+    })
 }
 
 /// The worker's life until exec; returns only in failure.
@@ -96,11 +108,17 @@ fn live(io: IoMode, streams: &Streams, mut gate: File, program: &Program) -> Fai
     if io == IoMode::Pty
         && let Err(errno) = sys::take_terminal(streams.stdin)
     {
-        return Failure { stage: Stage::Terminal, errno };
+        return Failure {
+            stage: Stage::Terminal,
+            errno,
+        };
     }
     for (from, to) in [(streams.stdin, 0), (streams.stdout, 1), (streams.stderr, 2)] {
         if let Err(errno) = sys::put_at(from, to) {
-            return Failure { stage: Stage::Fork, errno };
+            return Failure {
+                stage: Stage::Fork,
+                errno,
+            };
         }
     }
     let mut byte = [0];
@@ -112,17 +130,24 @@ fn live(io: IoMode, streams: &Streams, mut gate: File, program: &Program) -> Fai
         sys::change_back(start);
     }
     if let Err(errno) = sys::change_to(&program.directory) {
-        return Failure { stage: Stage::Directory, errno };
+        return Failure {
+            stage: Stage::Directory,
+            errno,
+        };
     }
     reset_signals(io);
-    Failure { stage: Stage::Exec, errno: program.execute() }
+    Failure {
+        stage: Stage::Exec,
+        errno: program.execute(),
+    }
 }
 
 /// Every signal as a fresh login has it. In the caller's session what job control and `nohup` chose to ignore stays
 /// ignored.
 fn reset_signals(io: IoMode) {
     for signal in 1..=64 {
-        let kept = io == IoMode::InheritStdin && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
+        let kept = io == IoMode::InheritStdin
+            && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
         if !(kept && sys::is_ignored(signal)) {
             sys::default_signal(signal);
         }
@@ -169,17 +194,27 @@ fn candidates(spec: &Spec) -> Option<Vec<CString>> {
     if name.contains(&b'/') || name.is_empty() {
         return Some(vec![CString::new(name).ok()?]);
     }
-    let path = spec.environment.iter().find_map(|entry| entry.strip_prefix(b"PATH="));
+    let path = spec
+        .environment
+        .iter()
+        .find_map(|entry| entry.strip_prefix(b"PATH="));
     let path = path.unwrap_or(b"/bin:/usr/bin");
     let join = |directory: &[u8]| {
-        let directory = if directory.is_empty() { b".".as_slice() } else { directory };
+        let directory = if directory.is_empty() {
+            b".".as_slice()
+        } else {
+            directory
+        };
         CString::new([directory, b"/", name].concat()).ok()
     };
     path.split(|byte| *byte == b':').map(join).collect()
 }
 
 pub(crate) fn c_strings(strings: &[Vec<u8>]) -> Option<Vec<CString>> {
-    strings.iter().map(|bytes| CString::new(bytes.as_slice()).ok()).collect()
+    strings
+        .iter()
+        .map(|bytes| CString::new(bytes.as_slice()).ok())
+        .collect()
 }
 
 pub(crate) fn path(bytes: &[u8]) -> &std::path::Path {
@@ -217,7 +252,9 @@ impl Worker {
             return None;
         }
         // ESRCH: the group is empty. EINVAL before Linux 6.9: the walk over the tree reaches the members.
-        sys::send_signal(self.pidfd.as_fd(), signal, sys::Reach::Group).ok().map(|()| self.pid)
+        sys::send_signal(self.pidfd.as_fd(), signal, sys::Reach::Group)
+            .ok()
+            .map(|()| self.pid)
     }
 }
 
