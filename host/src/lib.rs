@@ -1,8 +1,5 @@
-//! The library behind `runwarden`: it owns the state of long-running work.
-//!
-//! It never prints, reads no environment and no home directory: everything it needs is in its configuration.
-//! Dependencies point one way: verbs → policy, process, store → model.
-
+//! The library behind `runwarden`.
 pub mod model;
-pub mod store;
 pub mod policy;
+pub mod process;
+pub mod store;

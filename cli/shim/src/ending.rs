@@ -1,0 +1,282 @@
+//! The exit file: how the run ended, written into space that was reserved before it began.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+
+use runwarden_shim::{clock, files};
+
+use crate::members::{self, Member};
+use crate::sys::{self, Errno};
+use crate::worker::{End, Failure};
+
+/// When the gate was opened, on three clocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Started {
+    pub(crate) epoch_ms: u64,
+    pub(crate) boottime_ms: u64,
+    pub(crate) monotonic_ms: u64,
+}
+
+impl Started {
+    pub(crate) fn now() -> Self {
+        Self {
+            epoch_ms: clock::epoch_ms(),
+            boottime_ms: clock::boottime_ms(),
+            monotonic_ms: clock::monotonic_ms(),
+        }
+    }
+}
+
+/// The stop that was going on, as far as it matters to the record.
+#[derive(Clone)]
+pub(crate) struct StopRecord {
+    pub(crate) cause: &'static str,
+    pub(crate) slot: usize,
+    pub(crate) at_ms: u64,
+    /// The strongest signal sent so far.
+    pub(crate) signal: String,
+    pub(crate) forced: Forced,
+}
+
+/// Whether it came to SIGKILL.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forced {
+    No,
+    Yes,
+}
+
+/// What is known of the set.
+pub(crate) enum SetState {
+    /// ECHILD was seen.
+    Empty,
+    Living(Vec<Member>),
+}
+
+/// The end of the worker. Filled once; only what is known of the set changes later.
+pub(crate) struct Ending {
+    pub(crate) end: Option<End>,
+    pub(crate) failure: Option<Failure>,
+    /// `exit`, `signal`, or the cause of the stop that was going on.
+    pub(crate) cause: &'static str,
+    pub(crate) stop: Option<StopRecord>,
+    pub(crate) ended_epoch_ms: u64,
+    pub(crate) ended_boottime_ms: u64,
+}
+
+/// Writes the exit file, again and again if need be.
+pub(crate) struct ExitFile {
+    pub(crate) token: String,
+    pub(crate) worker: i32,
+    boot_id: String,
+    reserves: [Option<File>; 2],
+    next: usize,
+}
+
+impl ExitFile {
+    /// Reserves room for two writings.
+    pub(crate) fn reserve(token: String) -> Result<Self, Errno> {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot_id = boot_id.trim_end().to_owned();
+        let mut exit = Self {
+            token,
+            worker: 0,
+            boot_id,
+            reserves: [None, None],
+            next: 0,
+        };
+        for (file, name) in exit.reserves.iter_mut().zip(files::EXIT_RESERVES) {
+            match reserve(name) {
+                Ok(reserved) => *file = Some(reserved),
+                Err(errno) => {
+                    exit.release();
+                    return Err(errno);
+                }
+            }
+        }
+        Ok(exit)
+    }
+
+    /// Removes the reserves of a run that never was, or is over.
+    pub(crate) fn release(&self) {
+        for name in files::EXIT_RESERVES {
+            let _ = fs::remove_file(name);
+        }
+    }
+
+    /// Makes the exit file durable: content, then name.
+    pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        let name = files::EXIT_RESERVES[self.next];
+        let file = match self.reserves[self.next].take() {
+            Some(file) => file,
+            None => create(name)?,
+        };
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)?;
+        file.sync_data()?;
+        fs::rename(name, files::EXIT)?;
+        File::open(".")?.sync_all()?;
+        // The name is free again, and if this replaced an older file so is its space.
+        self.reserves[self.next] = reserve(name).ok();
+        self.next = 1 - self.next;
+        Ok(())
+    }
+
+    /// The content of the exit file; never longer than its reserve.
+    pub(crate) fn text(
+        &self,
+        ending: &Ending,
+        started: Started,
+        set: &SetState,
+        lost_bytes: u64,
+    ) -> String {
+        let mut text = String::with_capacity(files::EXIT_BYTES);
+        let _ = write!(
+            text,
+            "{{\"v\":1,\"token\":{},\"worker_pid\":{}",
+            quoted(self.token.as_bytes()),
+            self.worker
+        );
+        push_status(&mut text, ending);
+        let _ = write!(
+            text,
+            ",\"started_at_ms\":{},\"ended_at_ms\":{},\"duration_ms\":{}",
+            started.epoch_ms,
+            ending.ended_epoch_ms,
+            ending.ended_boottime_ms.saturating_sub(started.boottime_ms),
+        );
+        let usage = ending.end.as_ref().map(|end| &end.usage);
+        let _ = write!(
+            text,
+            ",\"user_ms\":{},\"system_ms\":{},\"max_rss_bytes\":{}",
+            usage.map_or(0, |usage| milliseconds(usage.ru_utime)),
+            usage.map_or(0, |usage| milliseconds(usage.ru_stime)),
+            usage.map_or(0, |usage| usage.ru_maxrss * 1024),
+        );
+        let _ = write!(
+            text,
+            ",\"boot_id\":{},\"lost_output_bytes\":{lost_bytes}",
+            quoted(self.boot_id.as_bytes())
+        );
+        match ending.failure {
+            None => text.push_str(",\"spawn_error\":null"),
+            Some(Failure { stage, errno }) => {
+                let _ = write!(
+                    text,
+                    ",\"spawn_error\":{{\"stage\":\"{}\",\"errno\":{errno}}}",
+                    stage.text()
+                );
+            }
+        }
+        push_set(&mut text, set);
+        text.push_str("}\n");
+        text
+    }
+}
+
+fn push_status(text: &mut String, ending: &Ending) {
+    // A worker that never became the program has no status of the program's.
+    let status = ending
+        .end
+        .as_ref()
+        .filter(|_| ending.failure.is_none())
+        .map(|end| end.status);
+    let code = status
+        .filter(|status| libc::WIFEXITED(*status))
+        .map(|status| libc::WEXITSTATUS(status));
+    let signal = status
+        .filter(|status| libc::WIFSIGNALED(*status))
+        .map(|status| libc::WTERMSIG(status));
+    let core = status.is_some_and(|status| libc::WIFSIGNALED(status) && libc::WCOREDUMP(status));
+    let _ = write!(
+        text,
+        ",\"raw_status\":{},\"exit_code\":{},\"term_signal\":{},\"core_dumped\":{core},\"cause\":\"{}\"",
+        number_or_null(status),
+        number_or_null(code),
+        number_or_null(signal),
+        ending.cause,
+    );
+    match &ending.stop {
+        None => text.push_str(",\"stop\":null"),
+        Some(stop) => {
+            let forced = stop.forced == Forced::Yes;
+            let _ = write!(
+                text,
+                ",\"stop\":{{\"cause\":\"{}\",\"slot\":{},\"at_ms\":{},\"signal\":\"{}\",\"forced\":{forced}}}",
+                stop.cause, stop.slot, stop.at_ms, stop.signal,
+            );
+        }
+    }
+}
+
+/// The last part of the text, so that it can take what room is left.
+fn push_set(text: &mut String, set: &SetState) {
+    let SetState::Living(members) = set else {
+        text.push_str(",\"set\":{\"empty\":true,\"proof\":\"subreaper_echild\",\"survivors\":[],\"survivors_total\":0}");
+        return;
+    };
+    let _ = write!(
+        text,
+        ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[",
+        members.len()
+    );
+    for (index, Member { pid, stat }) in members.iter().enumerate() {
+        let mut entry = String::new();
+        let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
+        let _ = write!(
+            entry,
+            "{}{{\"pid\":{pid},\"comm\":{},\"state\":\"{}\",\"uid\":{uid}}}",
+            if index == 0 { "" } else { "," },
+            quoted(stat.name()),
+            char::from(stat.state),
+        );
+        if text.len() + entry.len() + 8 > files::EXIT_BYTES {
+            break;
+        }
+        text.push_str(&entry);
+    }
+    text.push_str("]}");
+}
+
+/// A JSON string; bytes that are not UTF-8 are replaced.
+fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
+            '"' | '\\' => {
+                text.push('\\');
+                text.push(character);
+            }
+            control if control.is_control() => {
+                let _ = write!(text, "\\u{:04x}", u32::from(control));
+            }
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
+}
+
+fn number_or_null(number: Option<i32>) -> String {
+    number.map_or("null".to_owned(), |number| number.to_string())
+}
+
+fn milliseconds(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1000 + u64::try_from(time.tv_usec).unwrap_or(0) / 1000
+}
+
+fn create(name: &str) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(name)
+}
+
+fn reserve(name: &str) -> Result<File, Errno> {
+    let file = create(name).map_err(|error| sys::number(&error))?;
+    sys::reserve(&file, files::EXIT_BYTES)?;
+    Ok(file)
+}

@@ -1,0 +1,190 @@
+//! Who belongs to the set: everything below the shim, found anew whenever it is needed.
+//!
+//! The shim is the subreaper of what it started, so a member that loses its parent becomes a child of the shim or of
+//! another member; a walk from the shim reaches all of them. A walk is never proof that none is left: only the
+//! kernel's ECHILD is.
+
+use std::fs::{self, File};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+
+use libc::{c_int, pid_t};
+use runwarden_shim::stat::{self, Stat};
+
+use crate::sys::{self, Reach};
+
+/// Decides which processes below the shim are not members, with everything below them.
+pub(crate) type Spare = fn(pid_t) -> bool;
+
+/// Spares nobody. Shims of runs that were started inside this run are to be spared (SEMANTICS 5.8); when the host
+/// lists them in the run directory, this is the place to look them up.
+pub(crate) fn spare_nobody(_pid: pid_t) -> bool {
+    false
+}
+
+/// A chain of parents longer than this is taken for a broken reading.
+const DEPTH_MAX: usize = 4096;
+/// How many of the newest pids one probe looks at.
+const NEWEST: i32 = 6;
+
+/// A process that belongs to the set.
+pub(crate) struct Member {
+    pub(crate) pid: pid_t,
+    pub(crate) stat: Stat,
+}
+
+/// The set of one run.
+pub(crate) struct Set {
+    shim: pid_t,
+    spare: Spare,
+    /// Its last field is the newest pid.
+    load: Option<File>,
+}
+
+impl Set {
+    pub(crate) fn below(shim: pid_t, spare: Spare) -> Self {
+        Self {
+            shim,
+            spare,
+            load: None,
+        }
+    }
+
+    /// All members that live, as far as one walk sees them.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let mut members = Vec::new();
+        match self.children_of(self.shim) {
+            Some(children) => self.walk(children, &mut members),
+            None => self.scan(&mut members),
+        }
+        members
+    }
+
+    /// Sends the signals to every member of one walk, but for those in a group that has had them already: a program
+    /// may count what it is sent.
+    pub(crate) fn signal(&self, signals: &[c_int], reached: Option<pid_t>) {
+        for member in self.members() {
+            if reached != Some(member.stat.group) {
+                self.signal_one(member.pid, signals);
+            }
+        }
+    }
+
+    /// Kills what a walk is too slow for: a process that forks and exits faster than a directory is read is among the
+    /// newest pids.
+    pub(crate) fn kill_newest(&mut self) {
+        if self.load.is_none() {
+            self.load = File::open("/proc/loadavg").ok();
+        }
+        let mut line = [0; 128];
+        let Some(Ok(length)) = self.load.as_ref().map(|file| file.read_at(&mut line, 0)) else {
+            return;
+        };
+        let newest = std::str::from_utf8(&line[..length])
+            .ok()
+            .and_then(|line| line.trim_end().rsplit(' ').next()?.parse().ok());
+        let Some(newest): Option<pid_t> = newest else {
+            return;
+        };
+        for pid in (newest - NEWEST + 1..=newest + 1).rev() {
+            if pid > 1 && self.is_member(pid) {
+                self.signal_one(pid, &[libc::SIGKILL]);
+            }
+        }
+    }
+
+    /// Sends through a descriptor that was opened before membership was looked up: if the number changed hands in
+    /// between, the descriptor's process is dead and the signal reaches nobody.
+    fn signal_one(&self, pid: pid_t, signals: &[c_int]) {
+        let Ok(pidfd) = sys::open_pidfd(pid) else {
+            return;
+        };
+        if self.is_member(pid) {
+            for signal in signals {
+                let _ = sys::send_signal(pidfd.as_fd(), *signal, Reach::Process);
+            }
+        }
+    }
+
+    fn is_member(&self, pid: pid_t) -> bool {
+        let mut pid = pid;
+        for _ in 0..DEPTH_MAX {
+            if pid == self.shim || (self.spare)(pid) {
+                return false;
+            }
+            match stat::read(pid) {
+                Ok(stat) if stat.parent == self.shim => return true,
+                Ok(stat) if stat.parent > 1 => pid = stat.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The children of every thread, or `None` where the kernel does not list them.
+    fn children_of(&self, pid: pid_t) -> Option<Vec<pid_t>> {
+        let mut children = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+            let list = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+            children.extend(
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse::<pid_t>().ok()),
+            );
+        }
+        Some(children)
+    }
+
+    fn walk(&self, children: Vec<pid_t>, members: &mut Vec<Member>) {
+        let mut waiting = children;
+        while let Some(pid) = waiting.pop() {
+            if (self.spare)(pid) {
+                continue;
+            }
+            if let Ok(stat) = stat::read(pid) {
+                // A dead leader may still have threads with children, so its children are looked at as well.
+                waiting.extend(self.children_of(pid).unwrap_or_default());
+                if !stat.is_dead() {
+                    members.push(Member { pid, stat });
+                }
+            }
+        }
+    }
+
+    /// Without lists of children: reads every process and keeps those whose chain of parents leads to the shim.
+    fn scan(&self, members: &mut Vec<Member>) {
+        let Ok(directory) = fs::read_dir("/proc") else {
+            return;
+        };
+        let numbers =
+            directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<pid_t>().ok());
+        let mut rest: Vec<Member> = numbers
+            .filter_map(|pid| stat::read(pid).ok().map(|stat| Member { pid, stat }))
+            .collect();
+        let mut found = vec![self.shim];
+        while let Some(parent) = found.pop() {
+            for member in rest.extract_if(.., |member| member.stat.parent == parent) {
+                if (self.spare)(member.pid) {
+                    continue;
+                }
+                found.push(member.pid);
+                if !member.stat.is_dead() {
+                    members.push(member);
+                }
+            }
+        }
+    }
+}
+
+/// The real user id of a process.
+pub(crate) fn user_of(pid: pid_t) -> Option<u32> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line)
+        .ok()?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}

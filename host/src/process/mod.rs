@@ -1,0 +1,40 @@
+//! Processes: who they are, how they start, how they stop, and what is left in their run directory.
+//!
+//! This is the only module that knows the operating system. It promises that a process is only ever signalled through
+//! a descriptor whose identity was checked, that nothing runs before its identity could be recorded, and that
+//! "unknown" is never reported as "gone". It prints nothing and reads no environment.
+//!
+//! A run is started by a shim (the package `runwarden-shim`), which lives as long as anything the run started. If we
+//! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
+//! anybody is there to read it.
+
+mod control;
+mod error;
+mod exit;
+mod identity;
+mod inside;
+mod logs;
+mod pidfd;
+mod rundir;
+mod shim_file;
+mod spawn;
+mod stop;
+
+#[cfg(test)]
+mod tests;
+
+pub use control::{Control, Event};
+pub use error::ProcessError;
+pub use exit::{ExitFile, ExitRecord, SetRecord, SpawnErrorRecord, StopRecord, Survivor};
+pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
+pub use inside::{Inside, is_inside, members_below};
+pub use logs::Segment;
+pub use pidfd::{PidFd, Sent, signal};
+pub use rundir::{RunDir, ShimLock};
+pub use runwarden_shim::message::{Stage, Stream};
+pub use runwarden_shim::slot::{Cause, Patience, Slot};
+pub use runwarden_shim::spec::Window;
+pub use rustix::process::Signal;
+pub use shim_file::install_shim;
+pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};
+pub use stop::{StopAsked, Wake, ask_stop};
