@@ -166,11 +166,12 @@ impl Shim {
         let mut bytes = [0; PACKET_BYTES];
         match packet::receive(control.as_fd(), &mut bytes) {
             Ok((0, _)) => self.lose_starter(),
-            Ok((length, _)) => match ToShim::decode(&bytes[..length]) {
-                Ok(message) => self.obey(message),
+            Ok((length, _)) => {
                 // A starter newer than this shim may say things we do not know.
-                Err(_) => {}
-            },
+                if let Ok(message) = ToShim::decode(&bytes[..length]) {
+                    self.obey(message);
+                }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => self.lose_starter(),
         }

@@ -154,7 +154,7 @@ fn arguments_environment_and_output_keep_every_byte() {
     assert_eq!(started.read(files::STDERR_LOG), b"error\n");
     let order = started.read(files::ORDER_LOG);
     assert!(
-        !order.is_empty() && order.len() % 16 == 0,
+        !order.is_empty() && order.len().is_multiple_of(16),
         "{} bytes of order",
         order.len()
     );

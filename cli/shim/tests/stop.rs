@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use harness::{Run, Started, assert_has, eventually};
 use runwarden_shim::files;
-use runwarden_shim::slot::Patience;
-use runwarden_shim::spec::{ParentTie, StopBy};
+use runwarden_shim::message::ToShim;
+use runwarden_shim::slot::{self, Cause, Patience, Slot};
+use runwarden_shim::spec::{IoMode, ParentTie, StopBy};
 
 const GRACE: Patience = Patience::Grace { ms: 300 };
 
@@ -178,8 +179,8 @@ fn a_request_from_outside_is_noted_before_it_is_obeyed() {
     );
     let content = started.read(files::STOP);
     assert_eq!(content.len(), 16 * 1024);
-    let noted = runwarden_shim::slot::at(&content, 12).expect("a slot");
-    assert_eq!(noted.cause, runwarden_shim::slot::Cause::Terminate);
+    let noted = slot::at(&content, 12).expect("a slot");
+    assert_eq!(noted.cause, Cause::Terminate);
 }
 
 #[test]
@@ -283,6 +284,68 @@ fn a_finishing_command_whose_file_is_gone_is_started_from_its_image() {
     let started = run.start();
     started.exit_file();
     assert_eq!(started.read(files::FINISH_LOG), b"word\n");
+}
+
+#[test]
+fn the_callers_process_group_is_never_signalled() {
+    // This test is in that group: if it were signalled, nothing would be left to fail.
+    let run =
+        Run::shell("sleep 1000 & echo ready; wait").with(|spec| spec.io = IoMode::InheritStdin);
+    let started = run.start();
+    started.wait_for(files::STDOUT_LOG, "ready");
+    started.ask_stop(0, GRACE);
+    assert_has(
+        &started.exit_file(),
+        &[r#""term_signal":15"#, r#""empty":true"#],
+    );
+}
+
+#[test]
+fn a_stop_of_a_terminal_run_leaves_nothing() {
+    let run = Run::shell("trap '' HUP TERM; sleep 1000 & echo ready; wait; sleep 1000")
+        .with(|spec| spec.io = IoMode::Pty);
+    let started = run.start();
+    started.wait_for(files::OUTPUT_LOG, "ready");
+    started.ask_stop(0, GRACE);
+    assert_has(
+        &started.exit_file(),
+        &[r#""term_signal":9"#, r#""forced":true"#, r#""empty":true"#],
+    );
+}
+
+#[test]
+fn a_request_over_the_control_socket_is_noted_too() {
+    let started = Run::shell("sleep 1000").start();
+    let slot = Slot {
+        cause: Cause::Interrupt,
+        patience: GRACE,
+        at_ms: runwarden_shim::clock::boottime_ms(),
+        code: "run.cancelled.interrupt".to_owned(),
+        actor: "operator:test".to_owned(),
+        note: "enough".to_owned(),
+    };
+    started.send(&ToShim::Stop(slot.encode()));
+    assert_has(
+        &started.exit_file(),
+        &[r#""cause":"interrupt""#, r#""slot":12"#],
+    );
+    assert_eq!(slot::at(&started.read(files::STOP), 12), Some(slot));
+}
+
+#[test]
+fn a_lingering_set_is_stopped_when_its_starter_leaves() {
+    let run =
+        Run::shell("sleep 1000 & exit 0").with(|spec| spec.parent = ParentTie::DieWithStarter);
+    let mut started = run.start();
+    started.ended();
+    started.control = None;
+    assert_has(
+        &started.exit_file(),
+        &[
+            r#""cause":"exit","stop":{"cause":"parent_gone""#,
+            r#""empty":true"#,
+        ],
+    );
 }
 
 #[test]
