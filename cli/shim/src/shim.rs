@@ -143,7 +143,9 @@ impl Shim {
             .finish
             .as_ref()
             .and_then(|finish| Some(finish.pending()?.1));
-        let due = [self.stopping.due_ms(), finish]
+        // Nothing is due of a stop whose set is empty.
+        let stop = self.stopping.due_ms().filter(|_| !self.progress.empty);
+        let due = [stop, finish]
             .into_iter()
             .flatten()
             .map(|at_ms| at_ms.saturating_sub(now_ms));

@@ -277,6 +277,34 @@ fn the_finishing_command_runs_after_the_end_and_again_when_a_lingering_set_is_em
 }
 
 #[test]
+fn a_shim_that_waits_for_its_finishing_command_sleeps() {
+    let run = Run::shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+    let fifo = run.directory.join("fifo");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    let finish = format!("echo waiting; read line < {}", fifo.display());
+    let finish = ["/bin/sh", "-c", &finish].map(|word| word.as_bytes().to_vec());
+    let started = run.with(|spec| spec.finish = finish.to_vec()).start();
+    started.wait_for(files::STDOUT_LOG, "ready");
+    started.ask_stop(0, Patience::Grace { ms: 10 });
+    started.wait_for(files::FINISH_LOG, "waiting");
+    // A shim that polls without pause would never be seen asleep for long.
+    let asleep = || runwarden_shim::stat::read(started.shim).is_ok_and(|stat| stat.state == b'S');
+    let mut seen = 0;
+    eventually("a sleeping shim", || {
+        seen = if asleep() { seen + 1 } else { 0 };
+        (seen >= 20).then_some(())
+    });
+    std::fs::write(fifo, "go\n").expect("the finishing command reads");
+    assert_has(&started.exit_file(), &[r#""term_signal":9"#]);
+}
+
+#[test]
 fn a_finishing_command_whose_file_is_gone_is_started_from_its_image() {
     let mut run = Run::of(&["true"])
         .with(|spec| spec.finish = vec![b"/no/such/file".to_vec(), b"word".to_vec()]);

@@ -391,6 +391,38 @@ fn a_stop_reaches_the_whole_set() {
 }
 
 #[test]
+fn a_killed_shim_leaves_a_free_lock_and_a_worker_that_can_be_found() {
+    let mut home = Home::new();
+    let held = home.prepare(command(&["sleep", "1000"]));
+    let (worker, shim) = (held.worker.clone(), held.shim.clone());
+    let Opened::Started(mut control) = held.open_gate().expect("an open gate") else {
+        panic!("no start")
+    };
+    let Liveness::Alive(process) = classify(&shim, &place()) else {
+        panic!("the shim lives")
+    };
+    assert_eq!(
+        signal(&process, Signal::KILL).expect("a signal"),
+        Sent::Sent
+    );
+    eventually(|| matches!(control.receive(), Ok(Some(Event::ShimGone))).then_some(()));
+    eventually(|| (home.run.shim_lock().ok()? == ShimLock::Free).then_some(()));
+    assert_eq!(
+        home.run.read_exit(TOKEN).expect("an answer"),
+        ExitFile::Absent
+    );
+    let Liveness::Alive(process) = classify(&worker, &place()) else {
+        panic!("the worker lives")
+    };
+    assert_eq!(
+        signal(&process, Signal::KILL).expect("a signal"),
+        Sent::Sent
+    );
+    assert!(process.wait_for_exit(BOUND).expect("an answer"));
+    assert!(verdict(&worker, &place()).starts_with("gone"));
+}
+
+#[test]
 fn a_command_no_process_can_have_is_refused_before_anything_is_made() {
     let home = Home::new();
     let check = |change: &dyn Fn(&mut Command)| {
