@@ -1,7 +1,7 @@
 //! One packet with its descriptors, in or out of the control socket.
 
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 /// At most this many descriptors go with one packet.
@@ -30,7 +30,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
     header.msg_iov = &raw mut part;
     header.msg_iovlen = 1;
     if !descriptors.is_empty() {
-        let length = size_of::<RawFd>() * descriptors.len();
+        let length = size_of_val(descriptors);
         header.msg_control = ancillary.0.as_mut_ptr().cast();
         // SAFETY: pure arithmetic; the result is at most 64 (a header of 16 bytes and 4 descriptors of 4).
         header.msg_controllen = unsafe { libc::CMSG_SPACE(length as u32) } as _;

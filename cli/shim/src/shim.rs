@@ -143,7 +143,9 @@ impl Shim {
             .finish
             .as_ref()
             .and_then(|finish| Some(finish.pending()?.1));
-        let due = [self.stopping.due_ms(), finish]
+        // Nothing is due of a stop whose set is empty.
+        let stop = self.stopping.due_ms().filter(|_| !self.progress.empty);
+        let due = [stop, finish]
             .into_iter()
             .flatten()
             .map(|at_ms| at_ms.saturating_sub(now_ms));
@@ -166,11 +168,12 @@ impl Shim {
         let mut bytes = [0; PACKET_BYTES];
         match packet::receive(control.as_fd(), &mut bytes) {
             Ok((0, _)) => self.lose_starter(),
-            Ok((length, _)) => match ToShim::decode(&bytes[..length]) {
-                Ok(message) => self.obey(message),
+            Ok((length, _)) => {
                 // A starter newer than this shim may say things we do not know.
-                Err(_) => {}
-            },
+                if let Ok(message) = ToShim::decode(&bytes[..length]) {
+                    self.obey(message);
+                }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => self.lose_starter(),
         }

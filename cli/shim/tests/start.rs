@@ -154,7 +154,7 @@ fn arguments_environment_and_output_keep_every_byte() {
     assert_eq!(started.read(files::STDERR_LOG), b"error\n");
     let order = started.read(files::ORDER_LOG);
     assert!(
-        !order.is_empty() && order.len() % 16 == 0,
+        !order.is_empty() && order.len().is_multiple_of(16),
         "{} bytes of order",
         order.len()
     );
@@ -214,6 +214,10 @@ fn a_pseudo_terminal_is_a_terminal_of_the_size_that_was_asked_for() {
     };
     started.send(&ToShim::Window(window));
     let master = started.fds.pop().expect("the master comes third");
+    // What is typed goes past the shim, so the shim has to have been there first.
+    harness::eventually("the new size", || {
+        (harness::rows_of(&master) == 50).then_some(())
+    });
     std::io::Write::write_all(&mut std::fs::File::from(master), b"hello\n").expect("typing");
     assert_has(&started.exit_file(), &[r#""exit_code":0"#]);
     let log = String::from_utf8(started.read(files::OUTPUT_LOG)).expect("text");

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use harness::{Run, Started, assert_has, eventually};
 use runwarden_shim::files;
-use runwarden_shim::slot::Patience;
-use runwarden_shim::spec::{ParentTie, StopBy};
+use runwarden_shim::message::ToShim;
+use runwarden_shim::slot::{self, Cause, Patience, Slot};
+use runwarden_shim::spec::{IoMode, ParentTie, StopBy};
 
 const GRACE: Patience = Patience::Grace { ms: 300 };
 
@@ -178,8 +179,8 @@ fn a_request_from_outside_is_noted_before_it_is_obeyed() {
     );
     let content = started.read(files::STOP);
     assert_eq!(content.len(), 16 * 1024);
-    let noted = runwarden_shim::slot::at(&content, 12).expect("a slot");
-    assert_eq!(noted.cause, runwarden_shim::slot::Cause::Terminate);
+    let noted = slot::at(&content, 12).expect("a slot");
+    assert_eq!(noted.cause, Cause::Terminate);
 }
 
 #[test]
@@ -276,6 +277,34 @@ fn the_finishing_command_runs_after_the_end_and_again_when_a_lingering_set_is_em
 }
 
 #[test]
+fn a_shim_that_waits_for_its_finishing_command_sleeps() {
+    let run = Run::shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+    let fifo = run.directory.join("fifo");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    let finish = format!("echo waiting; read line < {}", fifo.display());
+    let finish = ["/bin/sh", "-c", &finish].map(|word| word.as_bytes().to_vec());
+    let started = run.with(|spec| spec.finish = finish.to_vec()).start();
+    started.wait_for(files::STDOUT_LOG, "ready");
+    started.ask_stop(0, Patience::Grace { ms: 10 });
+    started.wait_for(files::FINISH_LOG, "waiting");
+    // A shim that polls without pause would never be seen asleep for long.
+    let asleep = || runwarden_shim::stat::read(started.shim).is_ok_and(|stat| stat.state == b'S');
+    let mut seen = 0;
+    eventually("a sleeping shim", || {
+        seen = if asleep() { seen + 1 } else { 0 };
+        (seen >= 20).then_some(())
+    });
+    std::fs::write(fifo, "go\n").expect("the finishing command reads");
+    assert_has(&started.exit_file(), &[r#""term_signal":9"#]);
+}
+
+#[test]
 fn a_finishing_command_whose_file_is_gone_is_started_from_its_image() {
     let mut run = Run::of(&["true"])
         .with(|spec| spec.finish = vec![b"/no/such/file".to_vec(), b"word".to_vec()]);
@@ -283,6 +312,68 @@ fn a_finishing_command_whose_file_is_gone_is_started_from_its_image() {
     let started = run.start();
     started.exit_file();
     assert_eq!(started.read(files::FINISH_LOG), b"word\n");
+}
+
+#[test]
+fn the_callers_process_group_is_never_signalled() {
+    // This test is in that group: if it were signalled, nothing would be left to fail.
+    let run =
+        Run::shell("sleep 1000 & echo ready; wait").with(|spec| spec.io = IoMode::InheritStdin);
+    let started = run.start();
+    started.wait_for(files::STDOUT_LOG, "ready");
+    started.ask_stop(0, GRACE);
+    assert_has(
+        &started.exit_file(),
+        &[r#""term_signal":15"#, r#""empty":true"#],
+    );
+}
+
+#[test]
+fn a_stop_of_a_terminal_run_leaves_nothing() {
+    let run = Run::shell("trap '' HUP TERM; sleep 1000 & echo ready; wait; sleep 1000")
+        .with(|spec| spec.io = IoMode::Pty);
+    let started = run.start();
+    started.wait_for(files::OUTPUT_LOG, "ready");
+    started.ask_stop(0, GRACE);
+    assert_has(
+        &started.exit_file(),
+        &[r#""term_signal":9"#, r#""forced":true"#, r#""empty":true"#],
+    );
+}
+
+#[test]
+fn a_request_over_the_control_socket_is_noted_too() {
+    let started = Run::shell("sleep 1000").start();
+    let slot = Slot {
+        cause: Cause::Interrupt,
+        patience: GRACE,
+        at_ms: runwarden_shim::clock::boottime_ms(),
+        code: "run.cancelled.interrupt".to_owned(),
+        actor: "operator:test".to_owned(),
+        note: "enough".to_owned(),
+    };
+    started.send(&ToShim::Stop(slot.encode()));
+    assert_has(
+        &started.exit_file(),
+        &[r#""cause":"interrupt""#, r#""slot":12"#],
+    );
+    assert_eq!(slot::at(&started.read(files::STOP), 12), Some(slot));
+}
+
+#[test]
+fn a_lingering_set_is_stopped_when_its_starter_leaves() {
+    let run =
+        Run::shell("sleep 1000 & exit 0").with(|spec| spec.parent = ParentTie::DieWithStarter);
+    let mut started = run.start();
+    started.ended();
+    started.control = None;
+    assert_has(
+        &started.exit_file(),
+        &[
+            r#""cause":"exit","stop":{"cause":"parent_gone""#,
+            r#""empty":true"#,
+        ],
+    );
 }
 
 #[test]

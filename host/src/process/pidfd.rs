@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::ProcessError;
 
 /// `PID_FS_MAGIC`: descriptors of processes have inodes of their own (Linux 6.9).
-const PIDFS_MAGIC: i64 = 0x5049_4446;
+const PIDFS_MAGIC: rustix::fs::FsWord = 0x5049_4446;
 /// Room for a file handle of the pid file system: 8 bytes today.
 const HANDLE_BYTES: usize = 32;
 
@@ -88,7 +88,7 @@ impl PidFd {
     /// The inode in the pid file system, where there is one.
     pub(super) fn inode(&self) -> Option<u64> {
         let system = rustix::fs::fstatfs(&self.descriptor).ok()?;
-        if i64::from(system.f_type) != PIDFS_MAGIC {
+        if system.f_type != PIDFS_MAGIC {
             return None;
         }
         Some(rustix::fs::fstat(&self.descriptor).ok()?.st_ino)

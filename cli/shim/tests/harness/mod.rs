@@ -300,6 +300,18 @@ pub fn assert_has(exit: &str, parts: &[&str]) {
     }
 }
 
+pub fn rows_of(terminal: &OwnedFd) -> u16 {
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: TIOCGWINSZ writes one winsize.
+    unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    size.ws_row
+}
+
 pub fn pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     (reader.into(), writer.into())
