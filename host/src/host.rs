@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::model::{AdminEvent, Entity, Fields, Lifecycle, generate_id};
 use crate::policy::{Limits, Policies, Selected, exported, sha256_hex};
+use crate::process::Place;
 use crate::store::{Activation, Component, ComponentRecord, OpenMode, SqliteStore, Store, StoreError};
 use crate::wake::Wake;
 
@@ -36,6 +37,7 @@ pub struct Host {
     policies: Policies,
     wake: Wake,
     bundled: OnceLock<()>,
+    place: OnceLock<Place>,
 }
 
 impl Host {
@@ -52,7 +54,7 @@ impl Host {
     pub fn with_store(config: Config, store: Arc<dyn Store>) -> Self {
         let policies = Policies::new(Arc::clone(&store), &config.home.join("cache/policies"), config.limits);
         let wake = Wake::new(&config.home.join("wake"));
-        Self { config, store, policies, wake, bundled: OnceLock::new() }
+        Self { config, store, policies, wake, bundled: OnceLock::new(), place: OnceLock::new() }
     }
 
     /// The store.
@@ -83,6 +85,11 @@ impl Host {
     /// What tells that something changed.
     pub const fn wake_file(&self) -> &Wake {
         &self.wake
+    }
+
+    /// Where this process is: machine, boot and namespaces.
+    pub fn place(&self) -> &Place {
+        self.place.get_or_init(|| Place::here(crate::process::machine_name()))
     }
 
     /// The directory of a run.

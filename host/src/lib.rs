@@ -1,5 +1,22 @@
-//! The library behind `runwarden`.
+//! The library behind `runwarden`: it owns the state of long-running work.
+//!
+//! It never prints, reads no environment and no home directory: everything it needs is in its configuration.
+//! Dependencies point one way: verbs → policy, process, store → model.
+
 pub mod model;
 pub mod policy;
 pub mod process;
 pub mod store;
+pub mod verbs;
+
+mod clock;
+mod error;
+mod host;
+mod wake;
+mod work;
+
+pub use clock::Clock;
+pub use error::Error;
+pub use host::{Config, Host};
+pub use wake::{POLL, Wake, Watch};
+pub use work::{GRACE_DEFAULT, StopBy, Variable, Work};

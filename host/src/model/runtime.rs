@@ -99,10 +99,10 @@ pub struct Place {
     pub host: String,
     /// The kernel's id of this boot.
     pub boot_id: String,
-    /// Inode of the pid namespace.
-    pub pid_namespace: i64,
-    /// Inode of the time namespace; start ticks are shifted by it.
-    pub time_namespace: i64,
+    /// Inode of the pid namespace, where it could be read.
+    pub pid_namespace: Option<i64>,
+    /// Inode of the time namespace, where it could be read; start ticks are shifted by it.
+    pub time_namespace: Option<i64>,
 }
 
 /// The layers by which a process is known (PROCESS 1); what the kernel did not give is none.
@@ -111,7 +111,7 @@ pub struct ProcessIdentity {
     /// Its number, which alone names nothing.
     pub pid: i64,
     /// Start time in clock ticks since boot.
-    pub start_ticks: i64,
+    pub start_ticks: Option<i64>,
     /// Inode on pidfs, never used twice in a boot.
     pub pidfs_inode: Option<i64>,
     /// File handle on pidfs.

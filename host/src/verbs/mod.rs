@@ -1,18 +1,23 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
 mod create;
+mod identity;
+mod kill;
 mod policy;
 mod report;
 mod resolve;
+mod run;
 mod settle;
 mod transition;
 mod view;
 mod wait;
 
 pub use create::{IdChoice, Made, create};
+pub use kill::{Kill, KillResult, Killed, kill};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
+pub use run::{Begun, Running, Start, StartFailure, run};
 pub use settle::settle;
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
 pub use view::{EntityView, admin_json, history_json, view};

@@ -1,7 +1,5 @@
 //! The one path that writes a status: whoever asks (a run's end, a kill, a sweep, the command), it goes through here.
 
-use serde_json::Value;
-
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
@@ -237,9 +235,4 @@ fn applied(change: &Change, event: Option<&Event>, before: &Entity) -> Transitio
         event_id: event.map(|event| event.id.to_string()),
         replayed: false,
     }
-}
-
-/// A summary of evidence as the reasons of this host keep it: an object, never a bare value.
-pub(crate) fn evidence(pairs: &[(&str, Value)]) -> Value {
-    Value::Object(pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }

@@ -1,0 +1,253 @@
+//! Attending a run in the foreground: its output copied as it comes, its signals and its terminal, until its end is
+//! recorded.
+//!
+//! The logs in the run directory are the one source of output: the shim says when they grow, what is new is copied. If
+//! this process dies, the run goes on and its end is recorded by the shim.
+
+mod copy;
+mod keyboard;
+mod signals;
+mod terminal;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use runwarden_host::model::{Entity, Timestamp};
+use runwarden_host::process::{Cause, Event, Patience, Slot, boottime_ms};
+use runwarden_host::verbs::{Running, settle};
+use runwarden_host::{Host, Watch};
+use tokio::io::unix::AsyncFd;
+
+pub(crate) use terminal::{Streams, window};
+
+use copy::Copier;
+use keyboard::{Key, Keyboard};
+use signals::{Received, Signals};
+use terminal::RawMode;
+
+/// What the user asked of the attendance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attendance {
+    /// From the first signal of a stop to KILL.
+    pub(crate) grace: Duration,
+    /// What the loss of the terminal means.
+    pub(crate) on_hangup: OnHangup,
+    /// What is said beside the program's own output.
+    pub(crate) words: Words,
+}
+
+/// What the loss of the terminal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OnHangup {
+    /// Everything is stopped.
+    Stop,
+    /// The run goes on without us.
+    Detach,
+}
+
+/// What is said beside the program's own output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// Hints are given: a person watches.
+    Terminal,
+    /// Nothing is said while it runs.
+    None,
+}
+
+/// How the attendance ended.
+#[derive(Debug)]
+pub(crate) enum Attended {
+    /// The run's end is recorded.
+    Ended(Box<Entity>),
+    /// The run goes on without us.
+    Detached,
+}
+
+/// Attends a run until its end is recorded, or it is left to itself.
+pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> Result<Attended> {
+    let Running { entity, directory, control, terminal, stdin } = running;
+    let _raw = terminal.as_ref().map(|_| RawMode::enter()).transpose()?;
+    let mut keyboard = terminal.map_or_else(|| Keyboard::feeding(stdin), Keyboard::for_terminal)?;
+    let mut signals = Signals::listen()?;
+    let watch = host.wake_file().watch();
+    let mut copier = Copier::new(&directory);
+    let mut attendant = Attendant { control: Some(AsyncFd::new(control)?), asked, interrupts: 0 };
+    loop {
+        copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;
+        tokio::select! {
+            event = attendant.next_event() => match event? {
+                Event::Output => {}
+                Event::CloseStdin => {
+                    keyboard.close();
+                    attendant.close_stdin();
+                }
+                Event::Ended | Event::ShimGone => break,
+            },
+            received = signals.next() => {
+                if attendant.obey(received) == Leaving::Leave {
+                    return Ok(Attended::Detached);
+                }
+            }
+            key = keyboard.next() => match key {
+                Key::Detach => {
+                    attendant.detach();
+                    return Ok(Attended::Detached);
+                }
+                Key::Closed => attendant.close_stdin(),
+            },
+        }
+    }
+    let entity = recorded_end(host, entity, &watch, (&mut attendant, &mut signals, &mut copier)).await?;
+    copier.copy_new(None)?;
+    Ok(Attended::Ended(Box::new(entity)))
+}
+
+/// Waits until the end is recorded: at once when the set is empty, else when the stop that goes on is over.
+async fn recorded_end(
+    host: &Host,
+    mut entity: Entity,
+    watch: &Watch,
+    (attendant, signals, copier): (&mut Attendant, &mut Signals, &mut Copier),
+) -> Result<Entity> {
+    loop {
+        if let Some(found) = host.store().load(&entity.reference.id)? {
+            entity = settle(host, found)?;
+        }
+        let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+        if entity.terminal || runtimes.iter().all(|runtime| runtime.stop_unconfirmed) {
+            return Ok(entity);
+        }
+        copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;
+        tokio::select! {
+            () = watch.changed() => {}
+            _ = attendant.next_event() => {}
+            received = signals.next() => { attendant.obey(received); }
+        }
+    }
+}
+
+/// Speaks to the shim for the user.
+struct Attendant {
+    control: Option<AsyncFd<runwarden_host::process::Control>>,
+    asked: Attendance,
+    interrupts: u32,
+}
+
+/// Whether to leave the run to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    Stay,
+    Leave,
+}
+
+impl Attendant {
+    /// The shim's next event; never comes back once the shim is gone.
+    async fn next_event(&mut self) -> Result<Event> {
+        let Some(control) = self.control.as_mut() else { return std::future::pending().await };
+        loop {
+            let mut ready = control.readable_mut().await?;
+            match ready.get_inner_mut().receive()? {
+                Some(Event::ShimGone) => {
+                    self.control = None;
+                    return Ok(Event::ShimGone);
+                }
+                Some(event) => return Ok(event),
+                None => ready.clear_ready(),
+            }
+        }
+    }
+
+    /// Does what a signal means.
+    fn obey(&mut self, received: Received) -> Leaving {
+        match received {
+            Received::Interrupt => {
+                self.interrupts += 1;
+                match self.interrupts {
+                    1 => self.say("interrupt passed on; press Ctrl-C again to stop everything it started"),
+                    2 => self.stop(Cause::Interrupt, Patience::Grace { ms: milliseconds(self.asked.grace) }),
+                    _ => self.stop(Cause::Interrupt, Patience::Force),
+                }
+            }
+            Received::Terminate => {
+                self.stop(Cause::Terminate, Patience::Grace { ms: milliseconds(self.asked.grace) });
+            }
+            Received::Hangup if self.asked.on_hangup == OnHangup::Detach => {
+                self.detach();
+                return Leaving::Leave;
+            }
+            Received::Hangup => self.stop(Cause::Hangup, Patience::Grace { ms: milliseconds(self.asked.grace) }),
+            Received::Window => {
+                if let (Some(control), Some(window)) = (&self.control, window()) {
+                    // A lost size is corrected by the next one.
+                    let _ = control.get_ref().set_window(window);
+                }
+            }
+        }
+        Leaving::Stay
+    }
+
+    fn stop(&self, cause: Cause, patience: Patience) {
+        let slot = Slot {
+            cause,
+            patience,
+            at_ms: boottime_ms(),
+            code: String::new(),
+            actor: "operator:terminal".to_owned(),
+            note: String::new(),
+        };
+        if let Some(control) = &self.control {
+            if let Err(error) = control.get_ref().stop(&slot) {
+                tracing::warn!(%error, "the shim did not take the request to stop");
+            }
+        }
+    }
+
+    fn detach(&mut self) {
+        if let Some(control) = self.control.take() {
+            if let Err(error) = control.into_inner().detach() {
+                tracing::warn!(%error, "the shim did not take leave");
+            }
+        }
+    }
+
+    fn close_stdin(&self) {
+        if let Some(control) = &self.control {
+            // A shim that is gone has closed it.
+            let _ = control.get_ref().close_stdin();
+        }
+    }
+
+    fn say(&self, words: &str) {
+        if self.asked.words == Words::Terminal {
+            terminal::say(words);
+        }
+    }
+}
+
+fn milliseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The code a foreground run exits with: the program's, 128 + n when it died by signal n, 124 when its deadline ended
+/// it, 1 when it exited with 0 and was no success all the same.
+pub(crate) fn exit_code(entity: &Entity) -> u8 {
+    const TIMED_OUT: u8 = 124;
+    const SIGNALLED: i64 = 128;
+    let structural = &entity.structural;
+    if structural.cause.as_deref() == Some("timeout") {
+        return TIMED_OUT;
+    }
+    let code = match (structural.exit_code, structural.term_signal) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => SIGNALLED + signal,
+        (None, None) => i64::from(!entity.success),
+    };
+    let code = if code == 0 && !entity.success { 1 } else { code };
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// How long a run took, from creation to its recorded end.
+pub(crate) fn took(entity: &Entity) -> Duration {
+    let end: Timestamp = entity.structural.ended_at.unwrap_or(entity.updated_at);
+    Duration::from_millis(u64::try_from(end.since(entity.created_at).as_ms()).unwrap_or(0))
+}

@@ -1,0 +1,65 @@
+//! What a run left behind: files that are evidence of its work, and the end of its output.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use runwarden_shim::message::Stream;
+
+use super::{ProcessError, RunDir};
+
+/// How many files of `artifacts/` are looked at; a run that left more has left evidence anyway.
+const FILES_MAX: usize = 1_000;
+
+/// Kind and location of the files in a run directory's `artifacts/`, sorted. What cannot be read is left out.
+pub fn artifacts(run_directory: &[u8]) -> Vec<(String, String)> {
+    let run = RunDir::at(Path::new(std::ffi::OsStr::from_bytes(run_directory)));
+    let mut pending = vec![run.artifacts()];
+    let mut found: Vec<PathBuf> = Vec::new();
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                Ok(_) if found.len() < FILES_MAX => found.push(entry.path()),
+                Ok(_) => return sorted(found),
+                Err(_) => {}
+            }
+        }
+    }
+    sorted(found)
+}
+
+fn sorted(mut files: Vec<PathBuf>) -> Vec<(String, String)> {
+    files.sort();
+    files.into_iter().map(|path| ("file".to_owned(), path.to_string_lossy().into_owned())).collect()
+}
+
+/// The last bytes of a run's output: of the merged log, else of standard output.
+///
+/// # Errors
+/// A log that is there cannot be read.
+pub fn last_output(run: &RunDir, bytes: u64) -> Result<Vec<u8>, ProcessError> {
+    let logs = [run.log(Stream::Output), run.log(Stream::Stdout)];
+    let Some(path) = logs.into_iter().find(|path| path.exists()) else { return Ok(Vec::new()) };
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut log = File::open(&path)?;
+        let length = log.metadata()?.len();
+        log.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+        let mut tail = Vec::new();
+        log.take(bytes).read_to_end(&mut tail)?;
+        Ok(tail)
+    };
+    read().map_err(ProcessError::file("read", path))
+}
+
+/// The machine's own name: its machine id, else its host name.
+pub fn machine_name() -> String {
+    let id = fs::read_to_string("/etc/machine-id").ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    id.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+}
+
+/// Milliseconds on the clock that counts from boot, suspension included.
+pub fn boottime_ms() -> u64 {
+    runwarden_shim::clock::boottime_ms()
+}

@@ -1,0 +1,346 @@
+//! Starts a run. The order is what makes it safe to die anywhere:
+//!
+//! ```text
+//! intent committed ─▶ run directory ─▶ shim, worker held at its gate ─▶ identities committed ─▶ gate opened
+//! ```
+//!
+//! Before the gate is opened nothing has been executed. From then on the shim records the end, whoever else lives.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::error::Error;
+use crate::host::{Host, entropy};
+use crate::model::{
+    Actor, Bytes, Containment, Create, Entity, NewEntity, Outcome, Reason, Runtime, RuntimeKind, RuntimeState, Transition,
+};
+use crate::policy::Selected;
+use crate::process::{self, Command, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir};
+use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
+use crate::verbs::create::{IdChoice, make, policy_for};
+use crate::verbs::identity;
+use crate::verbs::settle::{spawn_outcome, spawn_summary};
+use crate::verbs::transition::write;
+use crate::work::{StopBy, Work};
+
+/// What a run is started from.
+#[derive(Debug)]
+pub struct Start {
+    /// The entity: kind, id, name, tags, parents, actor. Its status is the policy's start status.
+    pub create: Create,
+    /// Whose choice the id is.
+    pub id: IdChoice,
+    /// Another policy than the one in force.
+    pub policy: Option<String>,
+    /// What it is to do.
+    pub work: Work,
+    /// The caller's environment, for what the work inherits.
+    pub inherited: Vec<(Bytes, Bytes)>,
+    /// Where its streams go.
+    pub io: Io,
+}
+
+/// How a start came out.
+#[derive(Debug)]
+pub enum Begun {
+    /// The program executes.
+    Running(Box<Running>),
+    /// Nothing was executed; the entity says why.
+    Failed(Box<StartFailure>),
+    /// An idempotency key was used before: nothing was started now.
+    Replayed(Box<Entity>),
+}
+
+/// A program that executes.
+#[derive(Debug)]
+pub struct Running {
+    /// The entity.
+    pub entity: Entity,
+    /// Its run directory.
+    pub directory: RunDir,
+    /// The shim's control socket.
+    pub control: Control,
+    /// The master of its pseudo-terminal.
+    pub terminal: Option<std::os::fd::OwnedFd>,
+    /// The writing end of its standard input, with stop by stdin.
+    pub stdin: Option<std::os::fd::OwnedFd>,
+}
+
+/// A start that failed.
+#[derive(Debug)]
+pub struct StartFailure {
+    /// The entity as recorded.
+    pub entity: Entity,
+    /// The step that failed.
+    pub stage: String,
+    /// The error number, 0 if there is none.
+    pub errno: i32,
+}
+
+/// Starts a run.
+///
+/// # Errors
+/// The command is wrong or the store failed before anything was started. A start that fails later is no error: it
+/// leaves an entity that says why.
+pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
+    let selected = policy_for(host, &start.create.kind, start.policy.as_deref())?;
+    let rule = selected.lifecycle.descriptor().execution.clone().ok_or_else(|| not_run(host, &start.create.kind))?;
+    let token = token()?;
+    let made = make(host, &creation(&start, &rule.start), start.id, &selected, |new| {
+        Some(NewRun { runtime: runtime(host, new, &start, &token), work: stored(&start.work) })
+    })?;
+    let Some(runtime_id) = made.runtime_id.filter(|_| !made.replayed) else {
+        return Ok(Begun::Replayed(Box::new(made.entity)));
+    };
+    let attempt = Attempt { entity: made.entity, runtime_id, token };
+    let directory = RunDir::at(host.run_dir(&attempt.entity.reference.id));
+    let held = match hold(host, &attempt, start, &directory) {
+        Ok(held) => held,
+        Err(error) => return failed(host, &selected, attempt, &refusal(&error)),
+    };
+    if !commit_identities(host, &attempt, &held)? {
+        held.abandon()?;
+        return killed_at_the_gate(host, &attempt);
+    }
+    open(host, &selected, attempt, held, directory)
+}
+
+/// One attempt to start.
+struct Attempt {
+    entity: Entity,
+    runtime_id: i64,
+    token: String,
+}
+
+/// Why a start failed.
+struct StartError {
+    stage: String,
+    errno: i32,
+    summary: String,
+}
+
+fn not_run(host: &Host, kind: &str) -> Error {
+    let message = format!("a {kind} is not run: its policy has no execution rule");
+    let hint = host.kinds().ok().map(|kinds| format!("kinds are {}", kinds.join(", ")));
+    crate::model::Invalid::new("kind", message, hint).into()
+}
+
+fn token() -> Result<String, Error> {
+    use std::fmt::Write as _;
+    Ok(entropy()?.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+        text
+    }))
+}
+
+fn creation(start: &Start, rule: &Outcome) -> Create {
+    let mut create = start.create.clone();
+    create.status = Some(rule.status.clone());
+    if create.reason.code.is_empty() {
+        create.reason.code.clone_from(&rule.code);
+    }
+    if let Some(spawn_kind) = &start.work.spawn_kind {
+        create.fields.insert("spawn_kind".to_owned(), json!(spawn_kind));
+    }
+    create
+}
+
+fn stored(work: &Work) -> StoredWork {
+    StoredWork(serde_json::to_value(work).expect("a work specification is plain data"))
+}
+
+fn runtime(host: &Host, new: &NewEntity, start: &Start, token: &str) -> Runtime {
+    let run_dir = host.run_dir(&new.entity.reference.id);
+    Runtime {
+        id: 0,
+        owner: new.entity.reference.clone(),
+        kind: RuntimeKind::Local,
+        state: RuntimeState::Starting,
+        stop_unconfirmed: false,
+        place: identity::place(host),
+        worker: None,
+        shim: None,
+        attempt_token: token.to_owned(),
+        level: None,
+        containment: Containment::Subreaper,
+        process_group: None,
+        cgroup: None,
+        cwd: Some(start.work.cwd.0.clone()),
+        run_dir: Some(run_dir.into_os_string().into_vec()),
+        remote_handle: None,
+        resume_token: start.work.resume_token.clone(),
+        stop_intent: None,
+        created_at: host.now(),
+        updated_at: host.now(),
+    }
+}
+
+/// Makes the run directory and has a shim hold the worker. Nothing is executed yet.
+fn hold(host: &Host, attempt: &Attempt, start: Start, directory: &RunDir) -> Result<Held, ProcessError> {
+    RunDir::create(directory.path())?;
+    let reference = &attempt.entity.reference;
+    let description = json!({
+        "ref": reference.to_string(),
+        "attempt_token": attempt.token,
+        "work": start.work,
+        "created_at": attempt.entity.created_at.to_rfc3339(),
+    });
+    directory.write_run(format!("{description:#}\n").as_bytes())?;
+    let shim = process::install_shim(&host.config().cache(), host.config().shim)?;
+    let ours = own_variables(host, attempt, directory);
+    let work = &start.work;
+    let environment = work.environment(&start.inherited, &ours).into_iter().map(split_variable).collect();
+    let command = Command {
+        shim,
+        reference: reference.to_string(),
+        attempt_token: attempt.token.clone(),
+        argv: work.argv.iter().map(|word| word.as_os_str().to_owned()).collect(),
+        environment,
+        directory: PathBuf::from(work.cwd.as_os_str()),
+        io: start.io,
+        grace: duration(work.grace_ms),
+        timeout: work.timeout_ms.map(duration),
+        stop_by: match work.stop_by {
+            StopBy::Term => process::StopBy::Signal(process::Signal::TERM),
+            StopBy::Signal(number) => process::StopBy::Signal(
+                process::Signal::from_named_raw(number).unwrap_or(process::Signal::TERM),
+            ),
+            StopBy::Stdin => process::StopBy::Stdin,
+        },
+        parent: ParentTie::Survive,
+        finish: Some(finish(host, attempt)),
+    };
+    process::prepare(command, directory, host.place())
+}
+
+fn duration(length: crate::model::DurationMs) -> Duration {
+    Duration::from_millis(u64::try_from(length.as_ms()).unwrap_or(0))
+}
+
+/// What every program of a run finds in its environment.
+fn own_variables(host: &Host, attempt: &Attempt, directory: &RunDir) -> [(Bytes, Bytes); 6] {
+    let reference = &attempt.entity.reference;
+    let number = attempt.entity.structural.attempt.unwrap_or(1);
+    [
+        (Bytes::from("RUNWARDEN_REF"), Bytes::from(reference.to_string().as_str())),
+        (Bytes::from("RUNWARDEN_ID"), Bytes::from(reference.id.as_str())),
+        (Bytes::from("RUNWARDEN_ATTEMPT"), Bytes::from(number.to_string().as_str())),
+        (Bytes::from("RUNWARDEN_ATTEMPT_TOKEN"), Bytes::from(attempt.token.as_str())),
+        (Bytes::from("RUNWARDEN_RUN_DIR"), Bytes::from(directory.path().as_os_str())),
+        (Bytes::from("RUNWARDEN_HOME"), Bytes::from(host.config().home().as_os_str())),
+    ]
+}
+
+fn split_variable(variable: Vec<u8>) -> (OsString, OsString) {
+    let at = variable.iter().position(|byte| *byte == b'=').unwrap_or(variable.len());
+    let value = variable.get(at + 1..).unwrap_or_default().to_vec();
+    (OsString::from_vec(variable[..at].to_vec()), OsString::from_vec(value))
+}
+
+/// The command that records the end: its path, and its image in case the path leads nowhere by then.
+fn finish(host: &Host, attempt: &Attempt) -> Finish {
+    let config = host.config();
+    let mut argv = vec![config.program.clone().into_os_string(), "--home".into(), config.home.clone().into_os_string()];
+    if let Some(database) = &config.database {
+        let mut url = OsString::from("sqlite:");
+        url.push(database);
+        argv.extend(["--store".into(), url]);
+    }
+    argv.extend(["finish".into(), attempt.entity.reference.id.clone().into()]);
+    Finish { argv, image: File::open(&config.program).ok().map(Into::into) }
+}
+
+/// Records who was started. False when somebody wants it stopped already: then the gate stays closed.
+fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool, Error> {
+    let update = RuntimeUpdate {
+        id: attempt.runtime_id,
+        state: Some(RuntimeState::Running),
+        worker: Some(identity::recorded(&held.worker)),
+        shim: Some(identity::recorded(&held.shim)),
+        level: Some(held.worker.level().text().to_owned()),
+        at: host.now(),
+        ..RuntimeUpdate::default()
+    };
+    host.store().update_runtimes(&[update])?;
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
+    Ok(runtimes.iter().all(|runtime| runtime.stop_intent.is_none()))
+}
+
+fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, directory: RunDir) -> Result<Begun, Error> {
+    let (terminal, stdin) = (held.terminal.take(), held.stdin.take());
+    match held.open_gate() {
+        Ok(Opened::Started(control)) => {
+            let entity = attempt.entity;
+            Ok(Begun::Running(Box::new(Running { entity, directory, control, terminal, stdin })))
+        }
+        Ok(Opened::Failed { stage, errno }) => {
+            let stage = stage.text().to_owned();
+            let summary = spawn_summary(&stage, errno);
+            failed(host, selected, attempt, &StartError { stage, errno, summary })
+        }
+        Err(error) => failed(host, selected, attempt, &refusal(&error)),
+    }
+}
+
+fn refusal(error: &ProcessError) -> StartError {
+    match error {
+        ProcessError::StartRefused { stage, source } => {
+            let errno = source.raw_os_error().unwrap_or(0);
+            let stage = stage.text().to_owned();
+            let summary = spawn_summary(&stage, errno);
+            StartError { stage, errno, summary }
+        }
+        ProcessError::InvalidCommand { .. } => {
+            StartError { stage: "command".to_owned(), errno: 0, summary: format!("cannot start: {error}") }
+        }
+        other => {
+            let cause = std::error::Error::source(other).map(|cause| format!(": {cause}")).unwrap_or_default();
+            StartError { stage: "shim".to_owned(), errno: 0, summary: format!("cannot start: {other}{cause}") }
+        }
+    }
+}
+
+/// Leaves a failed entity, never a running one.
+fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) -> Result<Begun, Error> {
+    let outcome = spawn_outcome(&selected.lifecycle, &why.stage).expect("a kind that is run has an execution rule");
+    let evidence = json!({"stage": why.stage, "errno": why.errno});
+    let reason = Reason { code: outcome.code, summary: Some(why.summary.clone()), evidence: vec![evidence] };
+    let mut command = Transition::new(&outcome.status, reason, Actor::new("executor", "run"));
+    command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
+    let stopped = stopped(&attempt, host);
+    write(host, &attempt.entity, &command, &[stopped])?;
+    let entity = host.store().load(&attempt.entity.reference.id)?.unwrap_or(attempt.entity);
+    Ok(Begun::Failed(Box::new(StartFailure { entity, stage: why.stage.clone(), errno: why.errno })))
+}
+
+/// A kill was quicker than the start: its intent decides what is written.
+fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
+    let intent = runtimes.into_iter().next_back().and_then(|runtime| runtime.stop_intent);
+    let lifecycle = host.lifecycle(&attempt.entity)?;
+    let row = lifecycle.kill_row(&attempt.entity.status);
+    if let (Some(intent), Some(row)) = (intent, row) {
+        let reason = Reason::code(&row.term_code)
+            .summary("killed before it began: nothing was executed")
+            .evidence(json!({"signal": "no_process", "note": intent.note}));
+        let mut command = Transition::new(&row.goes_to, reason, intent.actor);
+        command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
+        write(host, &attempt.entity, &command, &[stopped(attempt, host)])?;
+    }
+    let entity = host.store().load(&attempt.entity.reference.id)?.unwrap_or_else(|| attempt.entity.clone());
+    Ok(Begun::Failed(Box::new(StartFailure { entity, stage: "stopped".to_owned(), errno: 0 })))
+}
+
+fn stopped(attempt: &Attempt, host: &Host) -> RuntimeUpdate {
+    RuntimeUpdate {
+        id: attempt.runtime_id,
+        state: Some(RuntimeState::Stopped),
+        at: host.now(),
+        ..RuntimeUpdate::default()
+    }
+}

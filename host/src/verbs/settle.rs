@@ -1,0 +1,363 @@
+//! Records how a run ended, from the exit file that its shim left: whoever comes first, the result is the same.
+//!
+//! The finishing command, a killer, and any command that reads a run whose exit file waits all call this. It is
+//! repeatable: a run that is recorded already, or has not ended, comes back as it is.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{
+    Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp,
+    Transition, judge,
+};
+use crate::policy::VerdictRequest;
+use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
+use crate::store::RuntimeUpdate;
+use crate::verbs::transition::{surroundings, write};
+use crate::work::Work;
+
+/// Records the end of a run if its exit file tells one and the store does not; answers the entity as it then is.
+///
+/// # Errors
+/// The store failed, or the exit file cannot be read: nothing was written.
+pub fn settle(host: &Host, entity: Entity) -> Result<Entity, Error> {
+    let Some(runtime) = unsettled_runtime(host, &entity)? else { return Ok(entity) };
+    let Some(record) = exit_record(&runtime)? else { return Ok(entity) };
+    record_end(host, &entity, &runtime, &record)?;
+    Ok(host.store().load(&entity.reference.id)?.unwrap_or(entity))
+}
+
+/// The newest runtime of an entity if it may have an end that is not recorded.
+fn unsettled_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
+}
+
+/// What the shim left, if it is this attempt's.
+pub(crate) fn exit_record(runtime: &Runtime) -> Result<Option<ExitRecord>, Error> {
+    let Some(run_dir) = &runtime.run_dir else { return Ok(None) };
+    match run_directory(run_dir).read_exit(&runtime.attempt_token)? {
+        ExitFile::Recorded(record) => Ok(Some(*record)),
+        ExitFile::Absent | ExitFile::OtherAttempt => Ok(None),
+    }
+}
+
+/// The run directory that a runtime row names.
+pub(crate) fn run_directory(path: &[u8]) -> RunDir {
+    RunDir::at(Path::new(std::ffi::OsStr::from_bytes(path)))
+}
+
+/// Writes an end, and what it says of the runtime, in one commit.
+fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitRecord) -> Result<(), Error> {
+    if stop_goes_on(record) {
+        return Ok(());
+    }
+    let update = runtime_update(runtime, record, host.now());
+    if entity.terminal {
+        return record_late(host, entity, runtime, record, update);
+    }
+    if record.stop.is_some() && !record.set.empty {
+        // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
+        return note_runtime(host, runtime, update);
+    }
+    let lifecycle = host.lifecycle(entity)?;
+    let Some(mut command) = end_command(host, &lifecycle, entity, runtime, record)? else {
+        return note_runtime(host, runtime, update);
+    };
+    command.expected_statuses = Some(vec![entity.status.clone()]);
+    // A conflict means that somebody else recorded it, from the same file.
+    write(host, entity, &command, &[update])?;
+    Ok(())
+}
+
+/// Writes what an exit record says of the runtime, unless the row says it already.
+fn note_runtime(host: &Host, runtime: &Runtime, update: RuntimeUpdate) -> Result<(), Error> {
+    let known = update.state == Some(runtime.state) && update.stop_unconfirmed == Some(runtime.stop_unconfirmed);
+    if !known {
+        host.store().update_runtimes(&[update])?;
+        host.wake();
+    }
+    Ok(())
+}
+
+/// A stop is not over: its outcome is recorded when the set is empty or given up.
+const fn stop_goes_on(record: &ExitRecord) -> bool {
+    record.stop.is_some() && !record.set.empty && record.set.survivors_total == 0
+}
+
+/// A run that reported its own end and went on: how its process ended is added, no verdict, no new event.
+fn record_late(
+    host: &Host,
+    entity: &Entity,
+    runtime: &Runtime,
+    record: &ExitRecord,
+    update: RuntimeUpdate,
+) -> Result<(), Error> {
+    if entity.structural.cause.is_some() || record.spawn_error.is_some() {
+        return note_runtime(host, runtime, update);
+    }
+    let (ending, ended) = ending(record);
+    let mut command = Transition::new(&entity.status, entity.reason.clone(), Actor::system("settle"));
+    let lifecycle = host.lifecycle(entity)?;
+    command.patch = patch(&lifecycle, record, ending.cause(ended));
+    command.patch.remove("ended_at");
+    command.expected_version = Some(entity.version);
+    write(host, entity, &command, &[update])?;
+    Ok(())
+}
+
+/// What the ending means, as a command for the one write path.
+fn end_command(
+    host: &Host,
+    lifecycle: &Lifecycle,
+    entity: &Entity,
+    runtime: &Runtime,
+    record: &ExitRecord,
+) -> Result<Option<Transition>, Error> {
+    let (ending, ended) = ending(record);
+    let work = host.store().work(entity)?.and_then(|work| serde_json::from_value::<Work>(work.0).ok());
+    let found = Found::of(host, entity, runtime, work.as_ref())?;
+    let by_table = match &record.spawn_error {
+        Some(error) => spawn_outcome(lifecycle, &error.stage),
+        None => judge(lifecycle, &entity.status, ending, ended, found.evidence),
+    };
+    let mut meaning = Meaning { outcome: by_table, summary: summary(record, ending, &found), patch: Default::default() };
+    if ending == Ending::Natural && record.spawn_error.is_none() {
+        ask_verdict(host, lifecycle, entity, (record, &found), &mut meaning)?;
+    }
+    let Some(outcome) = meaning.outcome else { return Ok(None) };
+    let reason = Reason { code: outcome.code, summary: meaning.summary, evidence: vec![evidence(runtime, record)] };
+    let actor = match (&runtime.stop_intent, ending) {
+        (Some(intent), Ending::Killed | Ending::KilledByForce) => intent.actor.clone(),
+        _ => Actor::new("executor", "shim"),
+    };
+    let mut command = Transition::new(&outcome.status, reason, actor);
+    command.patch = patch(lifecycle, record, ending.cause(ended));
+    command.patch.extend(meaning.patch);
+    Ok(Some(command))
+}
+
+/// An ending as it will be written.
+struct Meaning {
+    outcome: Option<Outcome>,
+    summary: Option<String>,
+    patch: crate::model::Fields,
+}
+
+/// What was looked for in the run's directories.
+struct Found {
+    evidence: Evidence,
+    artifacts: Vec<(String, String)>,
+    missing: Vec<String>,
+    evidence_wanted: bool,
+}
+
+impl Found {
+    fn of(host: &Host, entity: &Entity, runtime: &Runtime, work: Option<&Work>) -> Result<Self, Error> {
+        let artifacts = runtime.run_dir.as_deref().map(artifacts).unwrap_or_default();
+        let evidence_wanted = work.is_some_and(|work| work.want_evidence);
+        let missing: Vec<String> = work.map(|work| missing_artifacts(work, runtime)).unwrap_or_default();
+        let present = !artifacts.is_empty() || (evidence_wanted && reported_evidence(host, entity)?);
+        let evidence = match (missing.is_empty(), evidence_wanted, present) {
+            (false, ..) => Evidence::ArtifactMissing,
+            (true, true, false) => Evidence::WantedAndAbsent,
+            (true, _, true) => Evidence::Present,
+            (true, false, false) => Evidence::NotWanted,
+        };
+        Ok(Self { evidence, artifacts, missing, evidence_wanted })
+    }
+}
+
+/// Whether the run registered evidence with a report.
+fn reported_evidence(host: &Host, entity: &Entity) -> Result<bool, Error> {
+    let id = Some(entity.reference.id.clone());
+    let rows = host.store().history(&crate::store::HistoryQuery { id, ..Default::default() })?;
+    Ok(rows.iter().skip(1).any(|row| !row.reason.evidence.is_empty()))
+}
+
+/// Expected patterns that match no file: absolute ones as they are, others below `artifacts/` or the working directory.
+fn missing_artifacts(work: &Work, runtime: &Runtime) -> Vec<String> {
+    let bases = [
+        runtime.run_dir.clone().map(|directory| [directory.as_slice(), b"/artifacts"].concat()),
+        Some(work.cwd.0.clone()),
+    ];
+    let exists = |pattern: &String| {
+        bases.iter().flatten().any(|base| {
+            let base = glob::Pattern::escape(&String::from_utf8_lossy(base));
+            let full = if pattern.starts_with('/') { pattern.clone() } else { format!("{base}/{pattern}") };
+            glob::glob(&full).is_ok_and(|mut found| found.any(|path| path.is_ok()))
+        })
+    };
+    work.expect_artifacts.iter().filter(|pattern| !exists(pattern)).cloned().collect()
+}
+
+/// Asks the policy's verdict function, where it has one. If it fails, the rule's "verdict failed" is written, with the
+/// true exit code.
+fn ask_verdict(
+    host: &Host,
+    lifecycle: &Lifecycle,
+    entity: &Entity,
+    (record, found): (&ExitRecord, &Found),
+    meaning: &mut Meaning,
+) -> Result<(), Error> {
+    if !host.policies().exports(&entity.policy.digest, "execution")? {
+        return Ok(());
+    }
+    let (ending, ended) = ending(record);
+    let surroundings = surroundings(host, lifecycle, entity)?;
+    let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let request = VerdictRequest {
+        entity,
+        exit_code: record.exit_code.map(i64::from),
+        signal: record.term_signal.map(i64::from),
+        cause: ending.cause(ended).word(),
+        started_at: Timestamp::from_ms(ms(record.started_at_ms)),
+        ended_at: Timestamp::from_ms(ms(record.ended_at_ms)),
+        duration: crate::model::DurationMs::from_ms(ms(record.duration_ms)),
+        usage: Some((ms(record.user_ms), ms(record.system_ms), ms(record.max_rss_bytes))),
+        artifacts: &found.artifacts,
+        evidence_wanted: found.evidence_wanted,
+        artifacts_missing: &found.missing,
+        last_output: &last_output(host, entity, lifecycle)?,
+        by_table: meaning.outcome.as_ref(),
+        surroundings: &surroundings,
+    };
+    match host.policies().verdict(&entity.policy, &request) {
+        Ok(judged) => {
+            meaning.outcome = Some(judged.outcome);
+            meaning.summary = judged.summary.or(meaning.summary.take());
+            meaning.patch = judged.patch;
+        }
+        Err(fault) => {
+            let failed = lifecycle.descriptor().execution.as_ref().map(|rule| rule.verdict_failed.clone());
+            meaning.outcome = failed;
+            meaning.summary = Some(fault.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// The end of the run's output, as much as the policy's descriptor asked for.
+fn last_output(host: &Host, entity: &Entity, lifecycle: &Lifecycle) -> Result<Vec<u8>, Error> {
+    let bytes = u64::try_from(lifecycle.descriptor().reads.last_output_bytes).unwrap_or(0);
+    if bytes == 0 {
+        return Ok(Vec::new());
+    }
+    Ok(process::last_output(&RunDir::at(host.run_dir(&entity.reference.id)), bytes)?)
+}
+
+/// Which outcome a start that failed is written with.
+pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcome> {
+    let rule = lifecycle.descriptor().execution.as_ref()?;
+    Some(if stage == "directory" { rule.directory_missing.clone() } else { rule.spawn_failed.clone() })
+}
+
+/// What was seen, and which stop of ours was going on.
+fn ending(record: &ExitRecord) -> (Ending, Ended) {
+    let ended = match (record.exit_code, record.term_signal) {
+        (Some(code), _) => Ended::Exited(i64::from(code)),
+        (None, Some(signal)) => Ended::Signalled(i64::from(signal)),
+        (None, None) => Ended::Unobserved,
+    };
+    let forced = record.stop.as_ref().is_some_and(|stop| stop.forced);
+    // `cause` names a stop only if it was going on when the worker ended; one that came later stopped what lingered.
+    let ending = match record.cause.as_str() {
+        "timeout" => Ending::TimedOut,
+        "hangup" => Ending::HungUp,
+        "interrupt" => Ending::Interrupted,
+        "terminate" => Ending::Terminated,
+        "parent_gone" => Ending::ParentGone,
+        "kill" if forced => Ending::KilledByForce,
+        "kill" => Ending::Killed,
+        _ => Ending::Natural,
+    };
+    (ending, ended)
+}
+
+/// The fields an end sets, those that the kind has.
+fn patch(lifecycle: &Lifecycle, record: &ExitRecord, cause: Cause) -> crate::model::Fields {
+    let fields = [
+        ("ended_at", json!(record.ended_at_ms)),
+        ("exit_code", json!(record.exit_code)),
+        ("term_signal", json!(record.term_signal)),
+        ("cause", json!(cause.word())),
+        ("duration_ms", json!(record.duration_ms)),
+    ];
+    let declared = fields.into_iter().filter(|(name, _)| lifecycle.field(name).is_some());
+    declared.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The end in words.
+fn summary(record: &ExitRecord, ending: Ending, found: &Found) -> Option<String> {
+    if let Some(error) = &record.spawn_error {
+        return Some(spawn_summary(&error.stage, error.errno));
+    }
+    if found.evidence == Evidence::ArtifactMissing && record.exit_code == Some(0) {
+        return Some(format!("expected artifacts are missing: {}", found.missing.join(", ")));
+    }
+    let how = match (record.exit_code, record.term_signal) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => format!("died by signal {signal}"),
+        (None, None) => "ended unobserved".to_owned(),
+    };
+    Some(match ending {
+        Ending::Natural => how,
+        Ending::TimedOut => format!("stopped at its time limit; {how}"),
+        Ending::HungUp => format!("stopped because its terminal went away; {how}"),
+        Ending::Interrupted => format!("interrupted; {how}"),
+        Ending::Terminated => format!("stopped from outside; {how}"),
+        Ending::ParentGone => format!("stopped because the command that started it ended; {how}"),
+        Ending::Killed => format!("killed; {how}"),
+        Ending::KilledByForce => format!("killed by force; {how}"),
+        Ending::HostRestarted => "the machine restarted".to_owned(),
+    })
+}
+
+/// A failed start in words, without paths: they are in the work specification.
+pub(crate) fn spawn_summary(stage: &str, errno: i32) -> String {
+    let what = match stage {
+        "directory" => "cannot change to the working directory",
+        "exec" => "cannot execute the program",
+        "reserve" => "no room for the exit record",
+        "stopped" => "stopped before it began",
+        "gate" => "never begun",
+        "terminal" => "no pseudo-terminal",
+        other => return format!("cannot start ({other}): {}", std::io::Error::from_raw_os_error(errno)),
+    };
+    if errno == 0 { what.to_owned() } else { format!("{what}: {}", std::io::Error::from_raw_os_error(errno)) }
+}
+
+/// What was observed, for the reason.
+fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
+    let note = runtime.stop_intent.as_ref().and_then(|intent| intent.note.clone());
+    json!({
+        "pid": record.worker_pid,
+        "identity_level": runtime.level,
+        "raw_status": record.raw_status,
+        "core_dumped": record.core_dumped,
+        "stop": record.stop,
+        "proof": record.set.proof,
+        "survivors": record.set.survivors,
+        "note": note,
+        "user_ms": record.user_ms,
+        "system_ms": record.system_ms,
+        "max_resident_bytes": record.max_rss_bytes,
+        "lost_output_bytes": record.lost_output_bytes,
+        "spawn_error": record.spawn_error,
+    })
+}
+
+/// What an exit record says of the runtime.
+fn runtime_update(runtime: &Runtime, record: &ExitRecord, at: Timestamp) -> RuntimeUpdate {
+    let survivors = record.stop.is_some() && record.set.survivors_total > 0;
+    let state = match (record.set.empty, record.stop.is_some()) {
+        (true, _) => RuntimeState::Stopped,
+        (false, true) => RuntimeState::Stopping,
+        (false, false) => RuntimeState::Lingering,
+    };
+    RuntimeUpdate { id: runtime.id, state: Some(state), stop_unconfirmed: Some(survivors), at, ..Default::default() }
+}
