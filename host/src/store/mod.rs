@@ -2,14 +2,19 @@
 //!
 //! A method is one business step in one transaction. A lost race is a value, not an error. Errors are few and typed.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
+
 mod error;
 mod records;
+mod sqlite;
 
 pub use error::StoreError;
 pub use records::{
     Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
     NewRun, RuntimeUpdate, Scope, Work,
 };
+pub use sqlite::{Counts, OpenMode, SqliteStore, Tuning};
 
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
 

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{
-    Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp,
-};
+use crate::model::{Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
 use crate::model::{Place, ProcessIdentity};
 
 /// The work specification of a run, as stored: opaque to the store.
@@ -56,6 +54,38 @@ pub struct RuntimeUpdate {
     pub resume_token: Option<String>,
     /// When.
     pub at: Timestamp,
+}
+
+impl RuntimeUpdate {
+    /// Makes the changes to the row; false when its state is not one the update admits, and nothing was changed.
+    pub fn change(&self, runtime: &mut Runtime) -> bool {
+        if !self.only_from.is_empty() && !self.only_from.contains(&runtime.state) {
+            return false;
+        }
+        fn set<T: Clone>(target: &mut T, given: Option<&T>) {
+            if let Some(value) = given {
+                *target = value.clone();
+            }
+        }
+        fn fill<T: Clone>(target: &mut Option<T>, given: Option<&T>) {
+            if let Some(value) = given {
+                *target = Some(value.clone());
+            }
+        }
+        set(&mut runtime.state, self.state.as_ref());
+        set(&mut runtime.stop_unconfirmed, self.stop_unconfirmed.as_ref());
+        set(&mut runtime.place, self.place.as_ref());
+        fill(&mut runtime.worker, self.worker.as_ref());
+        fill(&mut runtime.shim, self.shim.as_ref());
+        fill(&mut runtime.level, self.level.as_ref());
+        fill(&mut runtime.process_group, self.process_group.as_ref());
+        fill(&mut runtime.resume_token, self.resume_token.as_ref());
+        if runtime.stop_intent.is_none() {
+            fill(&mut runtime.stop_intent, self.stop_intent.as_ref());
+        }
+        runtime.updated_at = self.at;
+        true
+    }
 }
 
 /// How a creation came out.

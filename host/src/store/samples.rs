@@ -1,0 +1,229 @@
+//! Records for tests: small, valid, and different where the caller says so.
+
+use serde_json::{Value, json};
+
+use super::{Activation, Component, ComponentRecord, EffectSet, NewRun, Store, StoreError, Work};
+use crate::model::{
+    Actor, AdminEvent, Change, Containment, DurationMs, Entity, Event, EventId, Fields, HistoryRow, NewEntity, Place,
+    PolicyPin, Reason, Reference, Runtime, RuntimeKind, RuntimeState, StopIntent, Structural, Tags, Timestamp,
+};
+
+/// The digest of the component that [`component`] makes.
+pub const DIGEST: &str = "7a3f000000000000000000000000000000000000000000000000000000000001";
+
+/// A moment some milliseconds after a fixed one.
+pub const fn moment(ms: i64) -> Timestamp {
+    Timestamp::from_ms(1_700_000_000_000 + ms)
+}
+
+/// A component for `kind`.
+pub fn component(kind: &str, digest: &str) -> Component {
+    let record = ComponentRecord {
+        digest: digest.to_owned(),
+        kind: kind.to_owned(),
+        name: format!("{kind}-policy"),
+        version: "1.0.0".to_owned(),
+        source: "bundled".to_owned(),
+        exports: vec!["runwarden:policy/lifecycle@0.1.0".to_owned()],
+        size_bytes: 4,
+        installed_at: moment(0),
+        active: false,
+        in_use: 0,
+    };
+    Component {
+        record,
+        descriptor: format!("{{\"kind\":\"{kind}\"}}"),
+        bytes: b"\0asm".to_vec(),
+    }
+}
+
+/// That a component becomes the active one of `kind`.
+pub fn activation(kind: &str, digest: &str) -> Activation {
+    Activation {
+        kind: kind.to_owned(),
+        digest: digest.to_owned(),
+        parameters: Fields::new(),
+        at: moment(1),
+        actor: "operator:tests".to_owned(),
+        reason: "wanted".to_owned(),
+    }
+}
+
+/// Installs the component of [`DIGEST`], active for `run`.
+///
+/// # Errors
+/// What the store reports.
+pub fn install(store: &dyn Store) -> Result<(), StoreError> {
+    store.install(&component("run", DIGEST), Some(&activation("run", DIGEST)))
+}
+
+/// The pin to the component of [`DIGEST`].
+pub fn pin() -> PolicyPin {
+    PolicyPin {
+        name: "run-policy".to_owned(),
+        version: "1.0.0".to_owned(),
+        digest: DIGEST.to_owned(),
+    }
+}
+
+/// A new entity in status `running`, with its first history row, to be changed at will before it is created.
+pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
+    let reason = Reason::code("run.started.ok")
+        .summary("asked for")
+        .evidence(json!({"from": "tests"}));
+    let entity = Entity {
+        row: 0,
+        reference: Reference::new(kind, id),
+        name: None,
+        status: "running".to_owned(),
+        terminal: false,
+        success: false,
+        version: 1,
+        reason: reason.clone(),
+        policy: pin(),
+        fields: Fields::new(),
+        structural: Structural::default(),
+        tags: Tags::new(),
+        unique_key: None,
+        fence: 0,
+        root: None,
+        generation: 0,
+        chain_parent: None,
+        notify: Value::Null,
+        created_at: moment(10),
+        updated_at: moment(10),
+    };
+    let row = HistoryRow {
+        id: EventId::new(store.name(), id, 1),
+        reference: entity.reference.clone(),
+        previous_status: None,
+        status: entity.status.clone(),
+        reason,
+        actor: Actor::new("operator", "tests"),
+        at: moment(10),
+        version: 1,
+        policy_digest: DIGEST.to_owned(),
+        metadata: Value::Null,
+    };
+    NewEntity {
+        entity,
+        row,
+        event: None,
+        parents: Vec::new(),
+        key: None,
+    }
+}
+
+/// A change of `entity` to `status`, without anything beside it.
+pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
+    let mut after = entity.clone();
+    status.clone_into(&mut after.status);
+    after.version += 1;
+    after.updated_at = moment(20 + after.version);
+    after.reason = Reason::code("run.changed.ok");
+    let row = HistoryRow {
+        id: EventId::new(store.name(), &after.reference.id, after.version),
+        reference: after.reference.clone(),
+        previous_status: Some(entity.status.clone()),
+        status: after.status.clone(),
+        reason: after.reason.clone(),
+        actor: Actor::system("tests"),
+        at: after.updated_at,
+        version: after.version,
+        policy_digest: after.policy.digest.clone(),
+        metadata: json!({"n": after.version}),
+    };
+    let change = Change {
+        after,
+        expected_version: entity.version,
+        row,
+        event: None,
+        admin: Vec::new(),
+        key: None,
+    };
+    EffectSet {
+        change,
+        runtimes: Vec::new(),
+    }
+}
+
+/// A change of `entity` that ends it, with its event.
+pub fn ending(store: &dyn Store, entity: &Entity, success: Success) -> EffectSet {
+    let mut effects = change(
+        store,
+        entity,
+        if success == Success::Yes { "completed" } else { "failed" },
+    );
+    let after = &mut effects.change.after;
+    after.terminal = true;
+    after.success = success == Success::Yes;
+    after.unique_key = None;
+    after.structural.ended_at = Some(after.updated_at);
+    let id = effects.change.row.id.clone();
+    effects.change.event = Some(Event {
+        envelope: json!({"event_id": id, "status": after.status}),
+        id,
+    });
+    effects
+}
+
+/// Whether an end is a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Success {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+}
+
+/// The runtime row and work of a new run.
+pub fn new_run(owner: &Reference) -> NewRun {
+    let runtime = Runtime {
+        id: 0,
+        owner: owner.clone(),
+        kind: RuntimeKind::Local,
+        state: RuntimeState::Starting,
+        stop_unconfirmed: false,
+        place: Place::default(),
+        worker: None,
+        shim: None,
+        attempt_token: format!("token-{}", owner.id),
+        level: None,
+        containment: Containment::Subreaper,
+        process_group: None,
+        cgroup: None,
+        cwd: Some(b"/tmp/\xff".to_vec()),
+        run_dir: None,
+        remote_handle: None,
+        resume_token: None,
+        stop_intent: None,
+        created_at: moment(10),
+        updated_at: moment(10),
+    };
+    NewRun {
+        runtime,
+        work: Work(json!({"argv": ["true", owner.id]})),
+    }
+}
+
+/// That somebody wants a run stopped.
+pub fn stop_intent(note: &str) -> StopIntent {
+    StopIntent {
+        actor: Actor::new("operator", "tests"),
+        note: Some(note.to_owned()),
+        grace: DurationMs::from_ms(10_000),
+        at: moment(15),
+    }
+}
+
+/// An audit row.
+pub fn admin_event(action: &str, target: &str) -> AdminEvent {
+    AdminEvent {
+        id: 0,
+        at: moment(30),
+        action: action.to_owned(),
+        target: Some(target.to_owned()),
+        actor: "tests".to_owned(),
+        details: json!({"why": action}),
+    }
+}

@@ -1,0 +1,141 @@
+//! Components: installed, made active, removed.
+
+use rusqlite::params;
+
+use super::columns::{Columns, json};
+use super::connection::Db;
+use super::entity::{component, not_installed};
+use super::failure::Fault;
+use super::history;
+use crate::model::AdminEvent;
+use crate::store::{Activation, Component, ComponentRecord};
+
+/// Adds a component; see [`crate::store::Store::install`].
+pub(super) fn install(db: &Db, new: &Component, activation: Option<&Activation>) -> Result<(), Fault> {
+    let record = &new.record;
+    if component(db, &record.digest)?.is_none() {
+        let sql = "INSERT INTO components (digest, kind, name, version, source, exports, size_bytes, installed_at_ms) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+                   ON CONFLICT (digest) DO UPDATE SET kind = excluded.kind, name = excluded.name, \
+                       version = excluded.version, source = excluded.source, exports = excluded.exports, \
+                       size_bytes = excluded.size_bytes, installed_at_ms = excluded.installed_at_ms, \
+                       removed_at_ms = NULL";
+        db.write(
+            sql,
+            params![
+                record.digest,
+                record.kind,
+                record.name,
+                record.version,
+                record.source,
+                json(&record.exports),
+                record.size_bytes,
+                record.installed_at.as_ms(),
+            ],
+        )?;
+        let number = component(db, &record.digest)?.expect("it was installed in this transaction");
+        let sql = "INSERT INTO component_contents (component, descriptor, bytes) VALUES (?1, ?2, ?3)";
+        db.write(sql, params![number, new.descriptor, new.bytes])?;
+    }
+    match activation {
+        Some(activation) if !activate(db, activation)? => Err(Fault::Refused(not_installed(&activation.digest))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Adds an activation; false when its component is not installed.
+pub(super) fn activate(db: &Db, activation: &Activation) -> Result<bool, Fault> {
+    let Some(number) = component(db, &activation.digest)? else {
+        return Ok(false);
+    };
+    let sql = "INSERT INTO activations (kind, component, parameters, at_ms, actor, reason) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let parameters = (!activation.parameters.is_empty()).then(|| json(&activation.parameters));
+    let Activation {
+        kind,
+        at,
+        actor,
+        reason,
+        ..
+    } = activation;
+    db.write(sql, params![kind, number, parameters, at.as_ms(), actor, reason])?;
+    Ok(true)
+}
+
+/// Removes a component; false when it is pinned to, active, or not there.
+pub(super) fn remove(db: &Db, digest: &str, event: &AdminEvent) -> Result<bool, Fault> {
+    let sql = format!(
+        "SELECT c.component FROM components c \
+         WHERE c.digest = ?1 AND c.removed_at_ms IS NULL AND c.in_use = 0 AND NOT coalesce({ACTIVE}, 0)"
+    );
+    let Some(number) = db.row(&sql, [digest], |row| row.get::<_, i64>(0))? else {
+        return Ok(false);
+    };
+    db.write("DELETE FROM component_contents WHERE component = ?1", [number])?;
+    let sql = "UPDATE components SET removed_at_ms = ?2 WHERE component = ?1";
+    db.write(sql, params![number, event.at.as_ms()])?;
+    history::record(db, event)?;
+    Ok(true)
+}
+
+/// Whether `components c` is the one for entities of its kind created now; NULL when none ever was.
+const ACTIVE: &str = "(SELECT a.component = c.component FROM activations a WHERE a.kind = c.kind \
+     ORDER BY a.activation DESC LIMIT 1)";
+
+/// All components, in the order in which they were first installed.
+pub(super) fn components(db: &Db) -> rusqlite::Result<Vec<ComponentRecord>> {
+    let sql = format!(
+        "SELECT c.component, c.digest, c.kind, c.name, c.version, c.source, c.exports, c.size_bytes, \
+             c.installed_at_ms, coalesce({ACTIVE}, 0), c.in_use \
+         FROM components c WHERE c.removed_at_ms IS NULL ORDER BY c.component"
+    );
+    db.rows(&sql, [], |row| {
+        let mut columns = Columns::of(row, "components");
+        let _number: i64 = columns.take()?;
+        Ok(ComponentRecord {
+            digest: columns.take()?,
+            kind: columns.take()?,
+            name: columns.take()?,
+            version: columns.take()?,
+            source: columns.take()?,
+            exports: columns.json()?,
+            size_bytes: columns.take()?,
+            installed_at: columns.moment()?,
+            active: columns.take()?,
+            in_use: columns.take()?,
+        })
+    })
+}
+
+/// The canonical descriptor of a component.
+pub(super) fn descriptor(db: &Db, digest: &str) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT o.descriptor FROM components c CROSS JOIN component_contents o ON o.component = c.component \
+               WHERE c.digest = ?1";
+    db.row(sql, [digest], |row| row.get(0))
+}
+
+/// The bytes of a component.
+pub(super) fn bytes(db: &Db, digest: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    let sql = "SELECT o.bytes FROM components c CROSS JOIN component_contents o ON o.component = c.component \
+               WHERE c.digest = ?1";
+    db.row(sql, [digest], |row| row.get(0))
+}
+
+/// The activations of a kind, newest first.
+pub(super) fn activations(db: &Db, kind: &str) -> rusqlite::Result<Vec<Activation>> {
+    let sql = "SELECT a.activation, a.kind, c.digest, a.parameters, a.at_ms, a.actor, a.reason \
+               FROM activations a CROSS JOIN components c ON c.component = a.component \
+               WHERE a.kind = ?1 ORDER BY a.activation DESC";
+    db.rows(sql, [kind], |row| {
+        let mut columns = Columns::of(row, "activations");
+        let _number: i64 = columns.take()?;
+        Ok(Activation {
+            kind: columns.take()?,
+            digest: columns.take()?,
+            parameters: columns.json()?,
+            at: columns.moment()?,
+            actor: columns.take()?,
+            reason: columns.take()?,
+        })
+    })
+}

@@ -1,0 +1,219 @@
+//! One connection: how it is opened and set, and how statements are run and counted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{CachedStatement, Connection, FileControl, OpenFlags, Params, Row, StatementStatus};
+
+/// How long a write waits for another process's lock.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// Statements kept prepared per connection: all of ours, with the variants of a listing that one process uses.
+const STATEMENTS_KEPT: usize = 96;
+
+/// What may be set, mostly for tests.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// How long a write waits for another process's lock before it is [`crate::store::StoreError::Busy`].
+    pub busy_wait: Duration,
+    /// The most pages the database may have; none is as many as the disk holds.
+    pub pages_max: Option<u32>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            busy_wait: BUSY_WAIT,
+            pages_max: None,
+        }
+    }
+}
+
+/// What a handle has done so far, for tests, benchmarks and metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections opened.
+    pub connections: u64,
+    /// Commits made.
+    pub commits: u64,
+    /// Commands those commits were made for.
+    pub commands: u64,
+    /// Statements run.
+    pub statements: u64,
+    /// Rows stepped over in scans that no constraint bounds.
+    pub scan_steps: u64,
+    /// Sorts that no index spared.
+    pub sorts: u64,
+    /// Steps of SQLite's virtual machine: the work of a statement, whatever the machine.
+    pub vm_steps: u64,
+    /// Checkpoints made.
+    pub checkpoints: u64,
+}
+
+/// The live form of [`Counts`], shared by all connections of a handle.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    connections: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) commands: AtomicU64,
+    statements: AtomicU64,
+    scan_steps: AtomicU64,
+    sorts: AtomicU64,
+    vm_steps: AtomicU64,
+    pub(super) checkpoints: AtomicU64,
+}
+
+impl Counters {
+    /// The counts as they are now.
+    pub(super) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            connections: read(&self.connections),
+            commits: read(&self.commits),
+            commands: read(&self.commands),
+            statements: read(&self.statements),
+            scan_steps: read(&self.scan_steps),
+            sorts: read(&self.sorts),
+            vm_steps: read(&self.vm_steps),
+            checkpoints: read(&self.checkpoints),
+        }
+    }
+
+    fn note(&self, statement: &CachedStatement<'_>) {
+        let add = |counter: &AtomicU64, status| {
+            let count = u64::try_from(statement.reset_status(status)).unwrap_or(0);
+            counter.fetch_add(count, Ordering::Relaxed);
+        };
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        add(&self.scan_steps, StatementStatus::FullscanStep);
+        add(&self.sorts, StatementStatus::Sort);
+        add(&self.vm_steps, StatementStatus::VmStep);
+    }
+}
+
+/// Whether a connection may write, and whether the file may be written at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reads; the file may be written by others of this process.
+    Read,
+    /// Reads and writes.
+    Write,
+    /// The file is never written.
+    ReadOnlyFile,
+}
+
+/// What every connection of a handle is opened with.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) tuning: Tuning,
+    pub(super) read_only: bool,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Source {
+    /// Opens and sets a connection.
+    pub(super) fn connect(&self, access: Access) -> rusqlite::Result<Db> {
+        let access = if self.read_only { Access::ReadOnlyFile } else { access };
+        let mode = match access {
+            Access::ReadOnlyFile => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Access::Read | Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE, // never CREATE: `place` makes the file
+        };
+        // A connection is used by one thread at a time, so SQLite need not lock it; a path is no URI.
+        let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        self.counters.connections.fetch_add(1, Ordering::Relaxed);
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+        connection.busy_timeout(self.tuning.busy_wait)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        // The log stays when the last connection closes, or the store could not be read on a read-only mount; and a
+        // short command does not pay for a checkpoint.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        let mut persist = 1;
+        connection.file_control(rusqlite::MAIN_DB.into(), FileControl::PersistWal(&mut persist))?;
+        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")?;
+        if let Some(pages) = self.tuning.pages_max {
+            connection.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
+        }
+        let db = Db {
+            connection,
+            counters: Arc::clone(&self.counters),
+        };
+        if access == Access::Read {
+            db.only_reads(Reads::Only)?;
+        }
+        Ok(db)
+    }
+}
+
+/// Whether a connection refuses to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// It refuses.
+    Only,
+    /// It writes too.
+    AndWrites,
+}
+
+/// A connection whose statements are kept and counted.
+pub(super) struct Db {
+    pub(super) connection: Connection,
+    counters: Arc<Counters>,
+}
+
+impl Db {
+    /// Makes the connection refuse writes, or admit them again.
+    pub(super) fn only_reads(&self, reads: Reads) -> rusqlite::Result<()> {
+        self.connection.execute_batch(match reads {
+            Reads::Only => "PRAGMA query_only = ON",
+            Reads::AndWrites => "PRAGMA query_only = OFF",
+        })
+    }
+
+    /// Every row of a query.
+    pub(super) fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        decode: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, decode)?.collect();
+        self.counters.note(&statement);
+        rows
+    }
+
+    /// The first row of a query, if it has any.
+    pub(super) fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        decode: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = {
+            let mut rows = statement.query(params)?;
+            rows.next()?.map(decode).transpose()
+        };
+        self.counters.note(&statement);
+        found
+    }
+
+    /// Runs a statement that writes; how many rows it changed.
+    pub(super) fn write(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let changed = statement.execute(params);
+        self.counters.note(&statement);
+        changed
+    }
+
+    /// The number of the row that was inserted last.
+    pub(super) fn inserted(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+}

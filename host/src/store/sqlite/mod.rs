@@ -1,0 +1,30 @@
+//! The store in one SQLite file: the default.
+//!
+//! Owned here: the file, its log, its schema and every statement. Promised: what was answered is durable (write-ahead
+//! log, `synchronous=FULL`), what was not answered is whole or absent, plain reads never wait for a writer. If we die
+//! half-way, SQLite's own recovery drops the unfinished commit at the next open; nothing of ours needs repair.
+//!
+//! All writes of a process go through one thread ([`writer`]), which commits what is waiting together. Reads use a
+//! small pool of connections ([`readers`]), one snapshot per method. Nothing is started before it is needed, so that a
+//! command that reads pays for one connection, and one that writes for one commit.
+
+mod activation;
+mod columns;
+mod connection;
+mod entity;
+mod failure;
+mod history;
+mod place;
+mod query;
+mod readers;
+mod reserve;
+mod runtime;
+mod schema;
+mod store;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use connection::{Counts, Tuning};
+pub use store::{OpenMode, SqliteStore};

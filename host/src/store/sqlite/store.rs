@@ -1,0 +1,262 @@
+//! The handle: opening, and the trait's methods on one connection or on the writer.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
+use super::failure::explain;
+use super::readers::Readers;
+use super::schema::{self, Format};
+use super::writer::{Answer, Command, Writer};
+use super::{activation, entity, history, place, query, runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+use crate::store::{
+    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
+    NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
+};
+
+/// What opening may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Makes the store when there is none.
+    Create,
+    /// Reads and writes a store that is there.
+    Existing,
+    /// Reads a store that is there, also from a file system that cannot be written.
+    ReadOnly,
+}
+
+/// A store in a SQLite file. One handle serves all threads of a process; it does not survive a fork.
+pub struct SqliteStore {
+    // Dropped in this order: the writer ends before the connections it does not own.
+    writer: Writer,
+    readers: Readers,
+    watch: Mutex<Option<Db>>,
+    source: Arc<Source>,
+    name: String,
+}
+
+impl SqliteStore {
+    /// Opens the store in the file at `path`. Blocks for the time of a few file operations; making a store waits for
+    /// other processes that are making it.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when it is not there and not to be made, [`StoreError::Unsuitable`] for a network file
+    /// system, [`StoreError::TooNew`], [`StoreError::Corrupt`], [`StoreError::ReadOnly`], or what the system reports.
+    pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
+        Self::open_tuned(path, mode, Tuning::default())
+    }
+
+    /// The same, with other limits.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn open_tuned(path: &Path, mode: OpenMode, tuning: Tuning) -> Result<Self, StoreError> {
+        schema::refuse_old_sqlite(path)?;
+        let directory = place::directory_of(path);
+        let there = fs::metadata(path).is_ok_and(|found| found.len() > 0);
+        if mode == OpenMode::Create && !there {
+            place::make(path, directory)?;
+        } else if !there {
+            return Err(missing(path));
+        }
+        place::refuse_network(path, directory)?;
+        let counters = Arc::new(Counters::default());
+        let read_only = mode == OpenMode::ReadOnly;
+        let source = Arc::new(Source {
+            path: path.to_owned(),
+            tuning,
+            read_only,
+            counters,
+        });
+        let started = Instant::now();
+        let connected = source.connect(Access::Read);
+        let db = connected.map_err(|error| explain(error, path, "opening the store", started.elapsed()))?;
+        let behind = match schema::format(&db, path)? {
+            Format::Empty if mode == OpenMode::Create => true,
+            Format::Empty => return Err(missing(path)),
+            Format::Known(format) => format < schema::newest(),
+        };
+        if behind {
+            bring_up_to_date(&source, path)?;
+        }
+        let name = schema::name(&db, path)?;
+        Ok(Self {
+            writer: Writer::new(Arc::clone(&source)),
+            readers: Readers::with(db),
+            watch: Mutex::default(),
+            source,
+            name,
+        })
+    }
+
+    /// What this handle has done so far.
+    pub fn counts(&self) -> Counts {
+        self.source.counters.counts()
+    }
+
+    fn read<T>(&self, doing: &'static str, read: impl FnOnce(&Db) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let started = Instant::now();
+        let answer = self.readers.read(&self.source, read);
+        answer.map_err(|error| explain(error, &self.source.path, doing, started.elapsed()))
+    }
+
+    fn write(&self, command: Command) -> Result<Answer, StoreError> {
+        if self.source.read_only {
+            return Err(StoreError::ReadOnly {
+                path: self.source.path.display().to_string(),
+            });
+        }
+        self.writer.submit(&self.readers, command)
+    }
+}
+
+fn bring_up_to_date(source: &Source, path: &Path) -> Result<(), StoreError> {
+    if source.read_only {
+        let why = "its format is older than this runwarden's, and it was opened for reading alone".to_owned();
+        return Err(StoreError::Unsuitable {
+            path: path.display().to_string(),
+            why,
+        });
+    }
+    let started = Instant::now();
+    let connected = source.connect(Access::Write);
+    let db = connected.map_err(|error| explain(error, path, "opening the store", started.elapsed()))?;
+    schema::migrate(&db, path, source.tuning.busy_wait)
+}
+
+fn missing(path: &Path) -> StoreError {
+    StoreError::Missing {
+        path: path.display().to_string(),
+    }
+}
+
+/// The writer answers every command with its own kind of answer.
+const ANSWER_FITS: &str = "a command is answered in its own kind";
+
+impl Store for SqliteStore {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn data_version(&self) -> Result<i64, StoreError> {
+        // On a connection of its own that never writes: SQLite tells a connection of everybody's commits but its own.
+        let started = Instant::now();
+        let told = |error| explain(error, &self.source.path, "looking for changes", started.elapsed());
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let db = match watch.take() {
+            Some(db) => db,
+            None => self.source.connect(Access::Read).map_err(told)?,
+        };
+        let version = db.row("PRAGMA data_version", [], |row| row.get(0)).map_err(told)?;
+        *watch = Some(db);
+        Ok(version.expect("the pragma always answers"))
+    }
+
+    fn create(&self, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, StoreError> {
+        let command = Command::Create(Box::new(new.clone()), run.cloned().map(Box::new));
+        let Answer::Created(created) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(created)
+    }
+
+    fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError> {
+        let command = Command::Apply(Box::new(effects.clone()));
+        let Answer::Applied(applied) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(applied)
+    }
+
+    fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError> {
+        self.write(Command::UpdateRuntimes(updates.to_vec())).map(drop)
+    }
+
+    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError> {
+        self.write(Command::Record(events.to_vec())).map(drop)
+    }
+
+    fn load(&self, id: &str) -> Result<Option<Entity>, StoreError> {
+        self.read("loading an entity", |db| entity::load(db, id))
+    }
+
+    fn key_use(&self, entity: &Entity, key: &str) -> Result<Option<(String, HistoryRow)>, StoreError> {
+        self.read("looking for an idempotency key", |db| {
+            history::key_use(db, entity, key, &self.name)
+        })
+    }
+
+    fn look_up(&self, lookup: &Lookup, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        self.read("looking up a reference", |db| query::look_up(db, lookup, limit))
+    }
+
+    fn list(&self, query: &EntityQuery) -> Result<Vec<Entity>, StoreError> {
+        self.read("listing entities", |db| query::list(db, query))
+    }
+
+    fn linked(&self, entity: &Entity, scope: Scope) -> Result<Vec<Entity>, StoreError> {
+        self.read("following links", |db| query::linked(db, entity, scope))
+    }
+
+    fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        self.read("reading history", |db| history::history(db, query, &self.name))
+    }
+
+    fn envelope(&self, event_id: &str) -> Result<Option<Value>, StoreError> {
+        self.read("reading an event", |db| history::envelope(db, event_id, &self.name))
+    }
+
+    fn admin_events(&self, query: &AdminQuery) -> Result<Vec<AdminEvent>, StoreError> {
+        self.read("reading audit rows", |db| history::admin_events(db, query))
+    }
+
+    fn runtimes(&self, owners: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError> {
+        self.read("reading the inventory", |db| runtime::runtimes(db, owners))
+    }
+
+    fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {
+        self.read("reading a work specification", |db| runtime::work(db, entity))
+    }
+
+    fn install(&self, component: &Component, activation: Option<&Activation>) -> Result<(), StoreError> {
+        self.write(Command::Install(Box::new(component.clone()), activation.cloned()))
+            .map(drop)
+    }
+
+    fn activate(&self, activation: &Activation) -> Result<bool, StoreError> {
+        let command = Command::Activate(activation.clone());
+        let Answer::Flag(known) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(known)
+    }
+
+    fn remove_component(&self, digest: &str, event: &AdminEvent) -> Result<bool, StoreError> {
+        let command = Command::RemoveComponent(digest.to_owned(), event.clone());
+        let Answer::Flag(removed) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(removed)
+    }
+
+    fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {
+        self.read("listing components", activation::components)
+    }
+
+    fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        self.read("reading a descriptor", |db| activation::descriptor(db, digest))
+    }
+
+    fn component_bytes(&self, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read("reading a component", |db| activation::bytes(db, digest))
+    }
+
+    fn activations(&self, kind: &str) -> Result<Vec<Activation>, StoreError> {
+        self.read("reading activations", |db| activation::activations(db, kind))
+    }
+}

@@ -1,0 +1,347 @@
+//! The one thread of a process that writes, and what waits for it.
+//!
+//! It takes what is waiting, runs every command in a savepoint of one transaction, commits once, and answers after the
+//! commit. A command that fails or writes nothing leaves the others alone. When SQLite ends the transaction by itself
+//! every command of it is answered with the error, none with its outcome.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use super::connection::{Access, Db, Reads, Source};
+use super::failure::{Fault, again, explain};
+use super::readers::Readers;
+use super::{activation, entity, history, reserve, runtime};
+use crate::model::{AdminEvent, NewEntity};
+use crate::store::{Activation, Applied, Component, Created, EffectSet, NewRun, RuntimeUpdate, StoreError};
+
+/// Commands that may wait; whoever comes later waits to hand its own over.
+const QUEUE_MAX: usize = 1_024;
+
+/// The most commands of one commit, so that the first of them does not wait for too many others.
+const BATCH_MAX: usize = 512;
+
+/// Pages of the log (4 MiB of 4 KiB) from which on it is worked into the database.
+const CHECKPOINT_PAGES: i64 = 1_024;
+
+/// Asking for the size of the log costs as much as a small statement: a process asks at its first commit and then at
+/// every so many.
+const CHECKPOINT_EVERY: u64 = 16;
+
+/// A step that writes.
+pub(super) enum Command {
+    Create(Box<NewEntity>, Option<Box<NewRun>>),
+    Apply(Box<EffectSet>),
+    UpdateRuntimes(Vec<RuntimeUpdate>),
+    Record(Vec<AdminEvent>),
+    Install(Box<Component>, Option<Activation>),
+    Activate(Activation),
+    RemoveComponent(String, AdminEvent),
+}
+
+/// What it came to.
+pub(super) enum Answer {
+    Created(Created),
+    Applied(Applied),
+    Flag(bool),
+    Done,
+}
+
+impl Answer {
+    /// Whether there is something to commit.
+    const fn wrote(&self) -> bool {
+        match self {
+            Self::Created(created) => matches!(created, Created::New { .. }),
+            Self::Applied(applied) => matches!(applied, Applied::Written),
+            Self::Flag(flag) => *flag,
+            Self::Done => true,
+        }
+    }
+}
+
+impl Command {
+    fn run(&self, db: &Db) -> Result<Answer, Fault> {
+        Ok(match self {
+            Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
+            Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
+            Self::UpdateRuntimes(updates) => {
+                updates.iter().try_for_each(|update| runtime::update(db, update))?;
+                Answer::Done
+            }
+            Self::Record(events) => {
+                events.iter().try_for_each(|event| history::record(db, event))?;
+                Answer::Done
+            }
+            Self::Install(component, activation) => {
+                activation::install(db, component, activation.as_ref())?;
+                Answer::Done
+            }
+            Self::Activate(activation) => Answer::Flag(activation::activate(db, activation)?),
+            Self::RemoveComponent(digest, event) => Answer::Flag(activation::remove(db, digest, event)?),
+        })
+    }
+
+    /// The entity it is about: two commands on one entity never share a commit.
+    fn entity(&self) -> Option<&str> {
+        match self {
+            Self::Create(new, _) => Some(&new.entity.reference.id),
+            Self::Apply(effects) => Some(&effects.change.after.reference.id),
+            Self::UpdateRuntimes(_)
+            | Self::Record(_)
+            | Self::Install(..)
+            | Self::Activate(_)
+            | Self::RemoveComponent(..) => None,
+        }
+    }
+
+    /// Whether the reserve may be spent on it: what ends or stops things, not what starts them.
+    const fn may_spend_reserve(&self) -> bool {
+        match self {
+            Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(_) => true,
+            Self::Create(..) | Self::Install(..) | Self::Activate(_) | Self::RemoveComponent(..) => false,
+        }
+    }
+
+    /// What is being done, for errors.
+    const fn doing(&self) -> &'static str {
+        match self {
+            Self::Create(..) => "creating an entity",
+            Self::Apply(_) => "applying a change",
+            Self::UpdateRuntimes(_) => "writing runtime rows",
+            Self::Record(_) => "writing audit rows",
+            Self::Install(..) => "installing a component",
+            Self::Activate(_) => "activating a component",
+            Self::RemoveComponent(..) => "removing a component",
+        }
+    }
+}
+
+type Outcome = Result<Answer, StoreError>;
+
+struct Job {
+    command: Command,
+    reply: SyncSender<Outcome>,
+}
+
+/// The hand-over to the thread, which is started by the first command.
+pub(super) struct Writer {
+    source: Arc<Source>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    queue: SyncSender<Job>,
+    thread: JoinHandle<()>,
+}
+
+impl Writer {
+    /// A writer that was not needed yet.
+    pub(super) const fn new(source: Arc<Source>) -> Self {
+        Self {
+            source,
+            running: Mutex::new(None),
+        }
+    }
+
+    /// Hands a command over and waits for its answer.
+    pub(super) fn submit(&self, readers: &Readers, command: Command) -> Outcome {
+        let doing = command.doing();
+        let (reply, answer) = sync_channel(1);
+        let gone = |what: &str| StoreError::Failed {
+            doing,
+            source: what.into(),
+        };
+        let queue = self.queue(readers)?;
+        queue
+            .send(Job { command, reply })
+            .map_err(|_| gone("the writing thread has died"))?;
+        answer
+            .recv()
+            .unwrap_or_else(|_| Err(gone("the writing thread died before it answered")))
+    }
+
+    fn queue(&self, readers: &Readers) -> Result<SyncSender<Job>, StoreError> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = running.as_ref().filter(|running| !running.thread.is_finished()) {
+            return Ok(running.queue.clone());
+        }
+        let (queue, jobs) = sync_channel(QUEUE_MAX);
+        let at_work = Work {
+            source: Arc::clone(&self.source),
+            db: readers.give_up_one(),
+            committed: 0,
+        };
+        let spawned = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || at_work.serve(&jobs));
+        let failed = |error| StoreError::Failed {
+            doing: "starting the writing thread",
+            source: Box::new(error),
+        };
+        *running = Some(Running {
+            queue: queue.clone(),
+            thread: spawned.map_err(failed)?,
+        });
+        Ok(queue)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Running { queue, thread }) = running {
+            drop(queue); // the thread ends when nobody can hand it anything
+            let _ = thread.join(); // it answered everybody or told its panic already
+        }
+    }
+}
+
+/// The thread's own state.
+struct Work {
+    source: Arc<Source>,
+    db: Option<Db>,
+    committed: u64,
+}
+
+impl Work {
+    fn serve(mut self, jobs: &Receiver<Job>) {
+        if self
+            .db
+            .as_ref()
+            .is_some_and(|db| db.only_reads(Reads::AndWrites).is_err())
+        {
+            self.db = None;
+        }
+        let mut left_over = None;
+        let mut reserved = false;
+        while let Some(first) = left_over.take().or_else(|| jobs.recv().ok()) {
+            let (batch, next) = collect(first, jobs);
+            left_over = next;
+            for (job, outcome) in batch.iter().zip(self.commit(&batch)) {
+                let _ = job.reply.send(outcome); // whoever asked may be gone
+            }
+            if !reserved {
+                reserve::keep(&self.source.path); // given up earlier, perhaps, and there is room again
+                reserved = true;
+            }
+            self.checkpoint_when_due();
+        }
+    }
+
+    /// One transaction for all of them, and one more for what ends or stops things when the disk was too full for it
+    /// and the reserve can be given up.
+    fn commit(&mut self, batch: &[Job]) -> Vec<Outcome> {
+        let jobs: Vec<&Job> = batch.iter().collect();
+        let mut outcomes = self.attempt(&jobs);
+        let starved = |(job, outcome): (&Job, &Outcome)| {
+            job.command.may_spend_reserve() && matches!(outcome, Err(StoreError::Full { .. }))
+        };
+        let places: Vec<usize> = (0..batch.len())
+            .filter(|at| starved((&batch[*at], &outcomes[*at])))
+            .collect();
+        if places.is_empty() || !reserve::free(&self.source.path) {
+            return outcomes;
+        }
+        let again: Vec<&Job> = places.iter().map(|at| &batch[*at]).collect();
+        for (at, outcome) in places.into_iter().zip(self.attempt(&again)) {
+            outcomes[at] = outcome;
+        }
+        outcomes
+    }
+
+    fn attempt(&mut self, batch: &[&Job]) -> Vec<Outcome> {
+        let started = Instant::now();
+        let doing = batch.first().map_or("writing", |job| job.command.doing());
+        let path = self.source.path.clone();
+        let all = |error: &StoreError| batch.iter().map(|_| Err(again(error))).collect();
+        let db = match self.db.take().map_or_else(|| self.source.connect(Access::Write), Ok) {
+            Ok(db) => self.db.insert(db),
+            Err(error) => return all(&explain(error, &path, doing, started.elapsed())),
+        };
+        if let Err(error) = db.write("BEGIN IMMEDIATE", []) {
+            return all(&explain(error, &path, doing, started.elapsed()));
+        }
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for job in batch {
+            let outcome = in_savepoint(db, &job.command)
+                .map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
+            if db.connection.is_autocommit() {
+                // SQLite ended the transaction: nothing of the batch is there, whatever was answered so far.
+                let error = outcome.err().unwrap_or_else(|| StoreError::Full {
+                    path: path.display().to_string(),
+                });
+                return all(&error);
+            }
+            outcomes.push(outcome);
+        }
+        let written = outcomes
+            .iter()
+            .filter(|outcome| outcome.as_ref().is_ok_and(Answer::wrote))
+            .count();
+        if written == 0 {
+            let _ = db.connection.execute_batch("ROLLBACK"); // nothing to undo but the lock
+            return outcomes;
+        }
+        if let Err(error) = db.write("COMMIT", []) {
+            let _ = db.connection.execute_batch("ROLLBACK"); // fails when SQLite did it already
+            return all(&explain(error, &path, doing, started.elapsed()));
+        }
+        self.committed += 1;
+        self.source.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.source
+            .counters
+            .commands
+            .fetch_add(u64::try_from(written).unwrap_or(0), Ordering::Relaxed);
+        outcomes
+    }
+
+    /// Works the log into the database when it has grown past its mark, after everybody was answered.
+    fn checkpoint_when_due(&self) {
+        if self.committed % CHECKPOINT_EVERY != 1 {
+            return;
+        }
+        let Some(db) = &self.db else { return };
+        let pages = |sql| db.row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+        let Ok(Some((log, done))) = pages("PRAGMA wal_checkpoint(NOOP)") else {
+            return;
+        };
+        if log - done > CHECKPOINT_PAGES && pages("PRAGMA wal_checkpoint(PASSIVE)").is_ok() {
+            self.source.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The commands of the next commit, and the first of the one after it.
+fn collect(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
+    let mut entities: HashSet<String> = first.command.entity().map(str::to_owned).into_iter().collect();
+    let mut batch = vec![first];
+    while batch.len() < BATCH_MAX {
+        let Ok(job) = jobs.try_recv() else { break };
+        if job
+            .command
+            .entity()
+            .is_some_and(|entity| !entities.insert(entity.to_owned()))
+        {
+            return (batch, Some(job));
+        }
+        batch.push(job);
+    }
+    (batch, None)
+}
+
+/// Runs one command so that it leaves nothing behind unless it wrote what it was to write.
+fn in_savepoint(db: &Db, command: &Command) -> Result<Answer, Fault> {
+    db.write("SAVEPOINT command", [])?;
+    let answer = command.run(db);
+    if db.connection.is_autocommit() {
+        return answer;
+    }
+    if !answer.as_ref().is_ok_and(Answer::wrote) {
+        db.write("ROLLBACK TO command", [])?;
+    }
+    db.write("RELEASE command", [])?;
+    answer
+}
