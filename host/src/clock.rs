@@ -21,7 +21,9 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System => {
-                let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let since = SystemTime::now()
+                    .duration_since(SystemTime::UNIX_EPOCH)
+                    .unwrap_or_default();
                 Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
             }
             Self::Set(ms) => Timestamp::from_ms(ms.load(Ordering::Relaxed)),

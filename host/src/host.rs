@@ -54,7 +54,14 @@ impl Host {
     pub fn with_store(config: Config, store: Arc<dyn Store>) -> Self {
         let policies = Policies::new(Arc::clone(&store), &config.home.join("cache/policies"), config.limits);
         let wake = Wake::new(&config.home.join("wake"));
-        Self { config, store, policies, wake, bundled: OnceLock::new(), place: OnceLock::new() }
+        Self {
+            config,
+            store,
+            policies,
+            wake,
+            bundled: OnceLock::new(),
+            place: OnceLock::new(),
+        }
     }
 
     /// The store.
@@ -113,7 +120,10 @@ impl Host {
         let digest = &entity.policy.digest;
         self.policies.lifecycle(digest)?.ok_or_else(|| {
             let path = self.config.database_path().display().to_string();
-            Error::Store(StoreError::Corrupt { path, what: format!("{} is pinned to {digest}, which is gone", entity.reference) })
+            Error::Store(StoreError::Corrupt {
+                path,
+                what: format!("{} is pinned to {digest}, which is gone", entity.reference),
+            })
         })
     }
 
@@ -125,7 +135,10 @@ impl Host {
         if let Some(selected) = self.policies.active(kind)? {
             return Ok(selected);
         }
-        Err(Error::UnknownKind { kind: kind.to_owned(), known: self.kinds()? })
+        Err(Error::UnknownKind {
+            kind: kind.to_owned(),
+            known: self.kinds()?,
+        })
     }
 
     /// The kinds that have a policy, sorted.
@@ -142,7 +155,10 @@ impl Host {
 
     /// That no entity is meant by a word.
     pub fn not_found(&self, word: &str) -> Error {
-        Error::NotFound { word: word.to_owned(), store: self.config.database_path().display().to_string() }
+        Error::NotFound {
+            word: word.to_owned(),
+            store: self.config.database_path().display().to_string(),
+        }
     }
 
     /// Installs the policies that ship with this binary, if the store does not have them: one commit, no component run.
@@ -163,7 +179,10 @@ impl Host {
             .collect::<Result<_, StoreError>>()?;
         if !missing.is_empty() {
             let activations = self.bundled_activations(&present, &missing);
-            let events: Vec<AdminEvent> = missing.iter().map(|component| self.installed_event(component)).collect();
+            let events: Vec<AdminEvent> = missing
+                .iter()
+                .map(|component| self.installed_event(component))
+                .collect();
             self.store.install(&missing, &activations, &events)?;
         }
         let _ = self.bundled.set(());
@@ -188,8 +207,16 @@ impl Host {
             active: false,
             in_use: 0,
         };
-        debug_assert_eq!(sha256_hex(bundled.component), bundled.digest, "the build script computed the digest");
-        Ok(Component { record, descriptor: descriptor.canonical(), bytes: bundled.component.to_vec() })
+        debug_assert_eq!(
+            sha256_hex(bundled.component),
+            bundled.digest,
+            "the build script computed the digest"
+        );
+        Ok(Component {
+            record,
+            descriptor: descriptor.canonical(),
+            bytes: bundled.component.to_vec(),
+        })
     }
 
     /// The newest bundled version of each kind, unless an operator chose another policy.

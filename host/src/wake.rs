@@ -29,7 +29,9 @@ pub struct Watch {
 impl Wake {
     /// The wake file in this directory of its own.
     pub fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned() }
+        Self {
+            directory: directory.to_owned(),
+        }
     }
 
     /// Touches the file. A failure costs a sleeper at most [`POLL`] and is not told.
@@ -50,11 +52,17 @@ impl Wake {
             watcher.watch(&self.directory, RecursiveMode::NonRecursive).ok()?;
             Some(watcher)
         });
-        Watch { signal, _watcher: watcher }
+        Watch {
+            signal,
+            _watcher: watcher,
+        }
     }
 
     fn make_directory(&self) -> std::io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
     }
 }
 

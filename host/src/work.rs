@@ -111,7 +111,10 @@ impl Work {
                 None => variables.push((name, value)),
             }
         }
-        variables.into_iter().map(|(name, value)| [name.0.as_slice(), b"=", value.0.as_slice()].concat()).collect()
+        variables
+            .into_iter()
+            .map(|(name, value)| [name.0.as_slice(), b"=", value.0.as_slice()].concat())
+            .collect()
     }
 }
 
@@ -135,12 +138,19 @@ mod tests {
         let mut work = Work::new(vec![Bytes::from("true")], Bytes::from("/"));
         check(&work, &["PATH=/bin", "SECRET=s", "RUNWARDEN_ID=inner"]);
         work.env = vec![
-            Variable::Given { name: Bytes::from("PATH"), value: Bytes::from("/usr/bin") },
-            Variable::Inherited { name: Bytes::from("ABSENT") },
+            Variable::Given {
+                name: Bytes::from("PATH"),
+                value: Bytes::from("/usr/bin"),
+            },
+            Variable::Inherited {
+                name: Bytes::from("ABSENT"),
+            },
         ];
         check(&work, &["PATH=/usr/bin", "SECRET=s", "RUNWARDEN_ID=inner"]);
         work.clear_env = true;
-        work.env = vec![Variable::Inherited { name: Bytes::from("SECRET") }];
+        work.env = vec![Variable::Inherited {
+            name: Bytes::from("SECRET"),
+        }];
         check(&work, &["SECRET=s", "RUNWARDEN_ID=inner"]);
     }
 }

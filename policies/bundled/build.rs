@@ -29,10 +29,7 @@ fn main() {
         target: Some("wasm32-unknown-unknown"),
         profile: "guest",
         // The linker that comes with the toolchain and makes a component of a module.
-        envs: &[(
-            "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER",
-            "wasm-component-ld",
-        )],
+        envs: &[("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-component-ld")],
         watch: &[Path::new("build.rs")],
     };
     let components = match build.run() {
@@ -50,7 +47,9 @@ fn table(components: &[PathBuf]) -> String {
     for ((directory, kind, version), component) in POLICIES.iter().zip(components) {
         let descriptor = lifecycle.join(directory).join("descriptor.json");
         let bytes = std::fs::read(component).expect("the component was just built");
-        let digest = Sha256::digest(&bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        let digest = Sha256::digest(&bytes)
+            .iter()
+            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         write!(
             table,
             "    Bundled {{\n        name: {kind:?},\n        version: {version:?},\n        digest: {digest:?},\n        kind: {kind:?},\n        \

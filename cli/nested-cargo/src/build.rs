@@ -38,9 +38,7 @@ impl Build<'_> {
         if !output.status.success() {
             return Err(Error::Failed {
                 status: output.status,
-                output: String::from_utf8_lossy(&output.stderr)
-                    .trim_end()
-                    .to_owned(),
+                output: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
             });
         }
         let artefacts = self.artefacts(&directory, &target)?;

@@ -37,11 +37,7 @@ const REMOVED_PREFIXES: &[&str] = &[
 /// Whether the inner cargo must not see the variable.
 pub(crate) fn is_removed(name: &str) -> bool {
     let flags_of_a_target = name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS");
-    flags_of_a_target
-        || REMOVED.contains(&name)
-        || REMOVED_PREFIXES
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
+    flags_of_a_target || REMOVED.contains(&name) || REMOVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -41,10 +41,7 @@ impl fmt::Display for Error {
         match self {
             Self::TargetMissing { target } => write!(formatter, "run `rustup target add {target}`"),
             Self::NotABuildScript { variable } => {
-                write!(
-                    formatter,
-                    "{variable} is not set: this is not a build script"
-                )
+                write!(formatter, "{variable} is not set: this is not a build script")
             }
             Self::Io { operation, .. } => write!(formatter, "cannot {operation}"),
             Self::Failed { status, output } => {

@@ -7,12 +7,7 @@ use crate::Error;
 use crate::dep_info;
 
 /// Files of the workspace's root that change what a build gives.
-const OF_THE_ROOT: &[&str] = &[
-    "Cargo.toml",
-    "Cargo.lock",
-    "rust-toolchain.toml",
-    ".cargo/config.toml",
-];
+const OF_THE_ROOT: &[&str] = &["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", ".cargo/config.toml"];
 
 /// Watches what the artefacts were made of, the manifests above those files, and the root's files.
 pub(crate) fn artefacts(root: &Path, artefacts: &[PathBuf], extra: &[&Path]) -> Result<(), Error> {
@@ -25,10 +20,7 @@ pub(crate) fn artefacts(root: &Path, artefacts: &[PathBuf], extra: &[&Path]) -> 
         })?;
         watched.extend(dep_info::sources(&text));
     }
-    let manifests: Vec<PathBuf> = watched
-        .iter()
-        .filter_map(|file| manifest_of(file))
-        .collect();
+    let manifests: Vec<PathBuf> = watched.iter().filter_map(|file| manifest_of(file)).collect();
     watched.extend(manifests);
     let of_the_root = OF_THE_ROOT.iter().map(|name| root.join(name));
     watched.extend(of_the_root.filter(|path| path.exists()));
@@ -42,11 +34,7 @@ pub(crate) fn root(package: &Path) -> PathBuf {
         let manifest = std::fs::read_to_string(directory.join("Cargo.toml"));
         manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
     };
-    package
-        .ancestors()
-        .find(declares)
-        .unwrap_or(package)
-        .to_owned()
+    package.ancestors().find(declares).unwrap_or(package).to_owned()
 }
 
 fn manifest_of(file: &Path) -> Option<PathBuf> {
@@ -56,10 +44,7 @@ fn manifest_of(file: &Path) -> Option<PathBuf> {
         .find(|manifest| manifest.exists())
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "this is how a build script talks to cargo"
-)]
+#[expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
 fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }

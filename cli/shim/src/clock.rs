@@ -1,10 +1,7 @@
 //! The three clocks a run is measured with, in milliseconds.
 
 fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the length of the call; these clocks exist on every supported kernel.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

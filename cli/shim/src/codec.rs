@@ -46,10 +46,7 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (head, rest) = self
-            .rest
-            .split_at_checked(length)
-            .ok_or(Malformed(self.what))?;
+        let (head, rest) = self.rest.split_at_checked(length).ok_or(Malformed(self.what))?;
         self.rest = rest;
         Ok(head)
     }

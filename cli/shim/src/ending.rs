@@ -124,13 +124,7 @@ impl ExitFile {
     }
 
     /// The content of the exit file; never longer than its reserve.
-    pub(crate) fn text(
-        &self,
-        ending: &Ending,
-        started: Started,
-        set: &SetState,
-        lost_bytes: u64,
-    ) -> String {
+    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, lost_bytes: u64) -> String {
         let mut text = String::with_capacity(files::EXIT_BYTES);
         let _ = write!(
             text,
@@ -213,7 +207,9 @@ fn push_status(text: &mut String, ending: &Ending) {
 /// The last part of the text, so that it can take what room is left.
 fn push_set(text: &mut String, set: &SetState) {
     let SetState::Living(members) = set else {
-        text.push_str(",\"set\":{\"empty\":true,\"proof\":\"subreaper_echild\",\"survivors\":[],\"survivors_total\":0}");
+        text.push_str(
+            ",\"set\":{\"empty\":true,\"proof\":\"subreaper_echild\",\"survivors\":[],\"survivors_total\":0}",
+        );
         return;
     };
     let _ = write!(

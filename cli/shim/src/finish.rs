@@ -72,8 +72,7 @@ impl Finish {
         let ended = match &self.state {
             State::Idle => return,
             State::Running { pidfd, since_ms } => {
-                sys::is_exited(pidfd)
-                    || clock::boottime_ms().saturating_sub(*since_ms) >= WAIT_MAX_MS
+                sys::is_exited(pidfd) || clock::boottime_ms().saturating_sub(*since_ms) >= WAIT_MAX_MS
             }
         };
         if ended {

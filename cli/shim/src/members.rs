@@ -155,8 +155,7 @@ impl Set {
         let Ok(directory) = fs::read_dir("/proc") else {
             return;
         };
-        let numbers =
-            directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<pid_t>().ok());
+        let numbers = directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<pid_t>().ok());
         let mut rest: Vec<Member> = numbers
             .filter_map(|pid| stat::read(pid).ok().map(|stat| Member { pid, stat }))
             .collect();

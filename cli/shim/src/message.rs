@@ -51,10 +51,7 @@ impl Stage {
     /// The word used in the exit file and in reports.
     #[must_use]
     pub fn text(self) -> &'static str {
-        STAGES
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or("", |row| row.2)
+        STAGES.iter().find(|row| row.0 == self).map_or("", |row| row.2)
     }
 
     /// The stage with this word.
@@ -72,10 +69,7 @@ impl Stage {
     /// The number used on the wire.
     #[must_use]
     pub fn code(self) -> u8 {
-        STAGES
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or(0, |row| row.1)
+        STAGES.iter().find(|row| row.0 == self).map_or(0, |row| row.1)
     }
 }
 
@@ -240,16 +234,11 @@ impl FromShim {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Held { worker, shim } => [
-                b"H",
-                worker.to_le_bytes().as_slice(),
-                shim.to_le_bytes().as_slice(),
-            ]
-            .concat(),
-            Self::Started => vec![b'R'],
-            Self::StartFailed { stage, errno } => {
-                [&[b'F', stage.code()], errno.to_le_bytes().as_slice()].concat()
+            Self::Held { worker, shim } => {
+                [b"H", worker.to_le_bytes().as_slice(), shim.to_le_bytes().as_slice()].concat()
             }
+            Self::Started => vec![b'R'],
+            Self::StartFailed { stage, errno } => [&[b'F', stage.code()], errno.to_le_bytes().as_slice()].concat(),
             Self::Output => vec![b'o'],
             Self::Ended => vec![b'E'],
             Self::CloseStdin => vec![b'i'],

@@ -126,9 +126,7 @@ impl Output {
         };
         let length = match source.read(&mut self.buffer) {
             Ok(length @ 1..) => length,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 return 0;
             }
             Ok(0) | Err(_) => {
@@ -159,9 +157,9 @@ impl Output {
     }
 
     fn note(&mut self, record: Record) {
-        let due = self.last.is_none_or(|last| {
-            last.stream != record.stream || record.at_ms.abs_diff(last.at_ms) >= RECORD_EVERY_MS
-        });
+        let due = self
+            .last
+            .is_none_or(|last| last.stream != record.stream || record.at_ms.abs_diff(last.at_ms) >= RECORD_EVERY_MS);
         if !due {
             return;
         }

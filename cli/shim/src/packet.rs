@@ -41,11 +41,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
             (*message).cmsg_level = libc::SOL_SOCKET;
             (*message).cmsg_type = libc::SCM_RIGHTS;
             (*message).cmsg_len = libc::CMSG_LEN(length as u32) as _;
-            std::ptr::copy_nonoverlapping(
-                descriptors.as_ptr(),
-                libc::CMSG_DATA(message).cast(),
-                descriptors.len(),
-            );
+            std::ptr::copy_nonoverlapping(descriptors.as_ptr(), libc::CMSG_DATA(message).cast(), descriptors.len());
         }
     }
     // SAFETY: every pointer in `header` outlives the call.
@@ -73,8 +69,7 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, V
     header.msg_controllen = ancillary.0.len() as _;
     let length = loop {
         // SAFETY: every pointer in `header` outlives the call and is writable.
-        let received =
-            unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+        let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
         match usize::try_from(received) {
             Ok(length) => break length,
             Err(_) => match io::Error::last_os_error() {
@@ -101,8 +96,7 @@ fn take_descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {
-            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS
-            {
+            if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_RIGHTS {
                 let bytes = (*message).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(message).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {

@@ -52,10 +52,7 @@ enum Told {
 pub(crate) struct Shim {
     pub(crate) control: Option<OwnedFd>,
     pub(crate) signals: OwnedFd,
-    #[expect(
-        dead_code,
-        reason = "held, never used: closing it would say that the shim is gone"
-    )]
+    #[expect(dead_code, reason = "held, never used: closing it would say that the shim is gone")]
     pub(crate) lock: File,
     pub(crate) slave: Option<OwnedFd>,
     pub(crate) master: Option<OwnedFd>,
@@ -93,10 +90,7 @@ impl Shim {
     }
 
     fn is_over(&self) -> bool {
-        let finishing = self
-            .finish
-            .as_ref()
-            .is_some_and(|finish| finish.pending().is_some());
+        let finishing = self.finish.as_ref().is_some_and(|finish| finish.pending().is_some());
         self.progress.told == Some(Told::Empty) && !self.progress.finish_wanted && !finishing
     }
 
@@ -112,11 +106,7 @@ impl Shim {
             watch(self.signals.as_raw_fd()),
             optional(self.control.as_ref().map(|control| control.as_raw_fd())),
             optional(self.errors.as_ref().map(|errors| errors.as_raw_fd())),
-            optional(
-                self.finish
-                    .as_ref()
-                    .and_then(|finish| Some(finish.pending()?.0)),
-            ),
+            optional(self.finish.as_ref().and_then(|finish| Some(finish.pending()?.0))),
         ];
         fds.extend(self.output.sources().map(watch));
         sys::poll(&mut fds, self.timeout_ms());
@@ -139,10 +129,7 @@ impl Shim {
 
     fn timeout_ms(&self) -> c_int {
         let now_ms = clock::boottime_ms();
-        let finish = self
-            .finish
-            .as_ref()
-            .and_then(|finish| Some(finish.pending()?.1));
+        let finish = self.finish.as_ref().and_then(|finish| Some(finish.pending()?.1));
         // Nothing is due of a stop whose set is empty.
         let stop = self.stopping.due_ms().filter(|_| !self.progress.empty);
         let due = [stop, finish]
@@ -267,9 +254,7 @@ impl Shim {
     fn reap(&mut self) {
         loop {
             match sys::reap_one() {
-                Children::Ended(reaped)
-                    if reaped.pid == self.worker.pid && self.worker.end.is_none() =>
-                {
+                Children::Ended(reaped) if reaped.pid == self.worker.pid && self.worker.end.is_none() => {
                     self.worker.end = Some(End {
                         status: reaped.status,
                         usage: reaped.usage,
@@ -345,11 +330,7 @@ impl Shim {
             self.read_errors();
             self.note_ending();
         }
-        let told = if self.progress.empty {
-            Told::Empty
-        } else {
-            Told::Living
-        };
+        let told = if self.progress.empty { Told::Empty } else { Told::Living };
         if self.progress.told.as_ref() == Some(&told) && !self.progress.rewrite {
             return;
         }
@@ -412,9 +393,7 @@ impl Shim {
             SetState::Living(self.set.members())
         };
         let started = self.progress.started.unwrap_or_else(Started::now);
-        let text = self
-            .exit
-            .text(ending, started, &set, self.output.lost_bytes);
+        let text = self.exit.text(ending, started, &set, self.output.lost_bytes);
         // With the space reserved this fails only with the disk itself; the finishing command is started all the
         // same, and says that it found no record.
         let _ = self.exit.write(&text);

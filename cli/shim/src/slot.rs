@@ -42,10 +42,7 @@ impl Cause {
     /// The word used in files.
     #[must_use]
     pub fn text(self) -> &'static str {
-        CAUSES
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or("", |row| row.1)
+        CAUSES.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
     /// The cause with this word.

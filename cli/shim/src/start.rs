@@ -6,9 +6,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use libc::c_int;
-use runwarden_shim::message::{
-    CONTROL_FD, FromShim, PACKET_BYTES, Passed, Present, Stage, Stream, ToShim,
-};
+use runwarden_shim::message::{CONTROL_FD, FromShim, PACKET_BYTES, Passed, Present, Stage, Stream, ToShim};
 use runwarden_shim::spec::{IoMode, Spec};
 use runwarden_shim::{files, packet, slot};
 
@@ -75,11 +73,9 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     let wanted = [libc::SIGCHLD, libc::SIGUSR1, libc::SIGTERM];
     let signals = sys::hold_signals(&wanted).map_err(Failure::at(Stage::Fork))?;
     let start_directory = File::open(".").ok();
-    std::env::set_current_dir(worker::path(&handed.spec.run_directory)).map_err(|error| {
-        Failure {
-            stage: Stage::Lock,
-            errno: sys::number(&error),
-        }
+    std::env::set_current_dir(worker::path(&handed.spec.run_directory)).map_err(|error| Failure {
+        stage: Stage::Lock,
+        errno: sys::number(&error),
     })?;
     let mut files = open_files(&handed.spec)?;
     sys::become_subreaper();
@@ -90,13 +86,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     let (held, wires) = started?;
     // Only now: the worker was to be born into the caller's session.
     sys::new_session();
-    for signal in [
-        libc::SIGHUP,
-        libc::SIGINT,
-        libc::SIGQUIT,
-        libc::SIGTSTP,
-        libc::SIGPIPE,
-    ] {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
         sys::ignore_signal(signal);
     }
     announce(control, &held, wires.master.as_ref())?;
@@ -148,8 +138,7 @@ fn own_pid() -> i32 {
 /// The first packet: the specification and its descriptors.
 fn receive(control: &OwnedFd) -> Result<Handed, Errno> {
     let mut bytes = [0; PACKET_BYTES];
-    let (length, descriptors) =
-        packet::receive(control.as_fd(), &mut bytes).map_err(|error| sys::number(&error))?;
+    let (length, descriptors) = packet::receive(control.as_fd(), &mut bytes).map_err(|error| sys::number(&error))?;
     let Ok(ToShim::Start(Passed {
         stdin,
         image,
@@ -226,11 +215,7 @@ fn open(name: &str) -> io::Result<File> {
 }
 
 fn open_log(name: &str) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(name)
+    OpenOptions::new().append(true).create(true).mode(0o600).open(name)
 }
 
 /// Makes the streams and the worker.
@@ -251,18 +236,8 @@ fn fork_worker(
     let streams = if handed.spec.io == IoMode::Pty {
         wire_terminal(&handed.spec, &mut files.output, &mut wires)?
     } else {
-        let stdout = wire_pipe(
-            Stream::Stdout,
-            files::STDOUT_LOG,
-            &mut files.output,
-            &mut wires,
-        )?;
-        let stderr = wire_pipe(
-            Stream::Stderr,
-            files::STDERR_LOG,
-            &mut files.output,
-            &mut wires,
-        )?;
+        let stdout = wire_pipe(Stream::Stdout, files::STDOUT_LOG, &mut files.output, &mut wires)?;
+        let stderr = wire_pipe(Stream::Stderr, files::STDERR_LOG, &mut files.output, &mut wires)?;
         Streams {
             stdin: worker::raw_or(handed.stdin.as_ref(), &null),
             stdout,
@@ -273,12 +248,7 @@ fn fork_worker(
     Ok((held, wires))
 }
 
-fn wire_pipe(
-    stream: Stream,
-    log: &str,
-    output: &mut Output,
-    wires: &mut Wires,
-) -> Result<c_int, Failure> {
+fn wire_pipe(stream: Stream, log: &str, output: &mut Output, wires: &mut Wires) -> Result<c_int, Failure> {
     let log = open_log(log).map_err(|error| Failure {
         stage: Stage::Logs,
         errno: sys::number(&error),
@@ -297,9 +267,7 @@ fn wire_terminal(spec: &Spec, output: &mut Output, wires: &mut Wires) -> Result<
     })?;
     let terminal = Failure::at(Stage::Terminal);
     let (master, slave) = sys::open_terminal(spec.window).map_err(&terminal)?;
-    let reader = master
-        .try_clone()
-        .map_err(|error| terminal(sys::number(&error)))?;
+    let reader = master.try_clone().map_err(|error| terminal(sys::number(&error)))?;
     let number = slave.as_raw_fd();
     output.add(Stream::Output, reader, log);
     wires.master = Some(master);
@@ -312,11 +280,7 @@ fn wire_terminal(spec: &Spec, output: &mut Output, wires: &mut Wires) -> Result<
 }
 
 /// Tells the starter who waits at the gate. Descriptors, not numbers, say who is meant.
-fn announce(
-    control: &OwnedFd,
-    held: &worker::Held,
-    master: Option<&OwnedFd>,
-) -> Result<(), Failure> {
+fn announce(control: &OwnedFd, held: &worker::Held, master: Option<&OwnedFd>) -> Result<(), Failure> {
     let own = sys::open_pidfd(own_pid()).map_err(Failure::at(Stage::Fork))?;
     let mut descriptors = vec![held.pidfd.as_raw_fd(), own.as_raw_fd()];
     descriptors.extend(master.map(|master| master.as_raw_fd()));

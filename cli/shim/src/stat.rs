@@ -29,11 +29,7 @@ impl Stat {
     /// The command name without its padding.
     #[must_use]
     pub fn name(&self) -> &[u8] {
-        let end = self
-            .comm
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(self.comm.len());
+        let end = self.comm.iter().position(|byte| *byte == 0).unwrap_or(self.comm.len());
         &self.comm[..end]
     }
 }

@@ -101,8 +101,7 @@ impl Stopping {
     /// Puts a request into the first free slot of the shim's own, the last one if none is free.
     pub(crate) fn place(&mut self, slot: &Slot) {
         let content = self.content();
-        let free =
-            (slot::SHIM_FIRST..slot::COUNT).find(|index| slot::at(&content, *index).is_none());
+        let free = (slot::SHIM_FIRST..slot::COUNT).find(|index| slot::at(&content, *index).is_none());
         let index = free.unwrap_or(slot::COUNT - 1);
         let offset = (index * slot::BYTES) as u64;
         if self.file.write_all_at(&slot.padded(), offset).is_ok() {

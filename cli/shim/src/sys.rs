@@ -12,9 +12,7 @@ use runwarden_shim::spec::Window;
 pub(crate) type Errno = i32;
 
 pub(crate) fn errno() -> Errno {
-    io::Error::last_os_error()
-        .raw_os_error()
-        .unwrap_or(libc::EIO)
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
 /// The number behind an error of std's, `EIO` when there is none.
@@ -23,11 +21,7 @@ pub(crate) fn number(error: &io::Error) -> Errno {
 }
 
 fn check(result: c_int) -> Result<c_int, Errno> {
-    if result == -1 {
-        Err(errno())
-    } else {
-        Ok(result)
-    }
+    if result == -1 { Err(errno()) } else { Ok(result) }
 }
 
 fn owned(result: c_long) -> Result<OwnedFd, Errno> {
@@ -186,15 +180,7 @@ pub(crate) fn default_signal(signal: c_int) {
     let action = [0_u64; 8];
     let nothing = std::ptr::null::<u64>();
     // SAFETY: `action` is longer than the kernel's structure; no handler function involved.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigaction,
-            signal,
-            action.as_ptr(),
-            nothing,
-            8_usize,
-        )
-    };
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action.as_ptr(), nothing, 8_usize) };
 }
 
 /// Whether a signal is ignored; inherited that way, it stays so across exec.
@@ -202,8 +188,7 @@ pub(crate) fn is_ignored(signal: c_int) -> bool {
     // SAFETY: `action` is plain data that the call fills.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -213,8 +198,7 @@ pub(crate) fn next_signal(signals: BorrowedFd<'_>) -> Option<c_int> {
     // SAFETY: `info` is as long as one record.
     let length = unsafe { libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) };
     // The record starts with the signal's number.
-    (length == info.len() as isize)
-        .then(|| u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as c_int)
+    (length == info.len() as isize).then(|| u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as c_int)
 }
 
 pub(crate) fn open_pidfd(pid: pid_t) -> Result<OwnedFd, Errno> {
@@ -265,14 +249,7 @@ pub(crate) fn reap_one() -> Children {
     // SAFETY: rusage is plain data that the call fills.
     let mut usage = unsafe { zeroed() };
     // SAFETY: both pointers are valid for the length of the call.
-    match unsafe {
-        libc::wait4(
-            -1,
-            &raw mut status,
-            libc::WNOHANG | libc::__WALL,
-            &raw mut usage,
-        )
-    } {
+    match unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut usage) } {
         0 => Children::Living,
         -1 => match errno() {
             libc::ECHILD => Children::None,
@@ -369,22 +346,14 @@ pub(crate) fn pointers(strings: &[std::ffi::CString]) -> Vec<*const libc::c_char
 }
 
 /// Becomes another program, or says why not. `argv` and `environment` come from [`pointers`].
-pub(crate) fn execute(
-    path: &CStr,
-    argv: &[*const libc::c_char],
-    environment: &[*const libc::c_char],
-) -> Errno {
+pub(crate) fn execute(path: &CStr, argv: &[*const libc::c_char], environment: &[*const libc::c_char]) -> Errno {
     // SAFETY: both arrays are null-terminated and point to strings that outlive the call.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
     errno()
 }
 
 /// As [`execute`], with the program given by descriptor.
-pub(crate) fn execute_image(
-    image: RawFd,
-    argv: &[*const libc::c_char],
-    environment: &[*const libc::c_char],
-) -> Errno {
+pub(crate) fn execute_image(image: RawFd, argv: &[*const libc::c_char], environment: &[*const libc::c_char]) -> Errno {
     let (argv, environment) = (argv.as_ptr(), environment.as_ptr());
     // SAFETY: both arrays are null-terminated and point to strings that outlive the call.
     unsafe {

@@ -69,11 +69,7 @@ struct Program {
 }
 
 /// Copies this process and holds the copy at the gate.
-pub(crate) fn fork_held(
-    spec: &Spec,
-    streams: &Streams,
-    start: Option<File>,
-) -> Result<Held, Failure> {
+pub(crate) fn fork_held(spec: &Spec, streams: &Streams, start: Option<File>) -> Result<Held, Failure> {
     let fork = Failure::at(Stage::Fork);
     let program = Program::from(spec, start).ok_or(Failure {
         stage: Stage::Specification,
@@ -146,8 +142,7 @@ fn live(io: IoMode, streams: &Streams, mut gate: File, program: &Program) -> Fai
 /// ignored.
 fn reset_signals(io: IoMode) {
     for signal in 1..=64 {
-        let kept = io == IoMode::InheritStdin
-            && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
+        let kept = io == IoMode::InheritStdin && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT);
         if !(kept && sys::is_ignored(signal)) {
             sys::default_signal(signal);
         }
@@ -194,10 +189,7 @@ fn candidates(spec: &Spec) -> Option<Vec<CString>> {
     if name.contains(&b'/') || name.is_empty() {
         return Some(vec![CString::new(name).ok()?]);
     }
-    let path = spec
-        .environment
-        .iter()
-        .find_map(|entry| entry.strip_prefix(b"PATH="));
+    let path = spec.environment.iter().find_map(|entry| entry.strip_prefix(b"PATH="));
     let path = path.unwrap_or(b"/bin:/usr/bin");
     let join = |directory: &[u8]| {
         let directory = if directory.is_empty() {

@@ -39,10 +39,7 @@ fn nothing_runs_when_the_starter_leaves_before_the_gate_opens() {
     let exit = started.exit_file();
     assert_has(
         &exit,
-        &[
-            r#""spawn_error":{"stage":"gate","errno":0}"#,
-            r#""exit_code":null"#,
-        ],
+        &[r#""spawn_error":{"stage":"gate","errno":0}"#, r#""exit_code":null"#],
     );
     assert_eq!(started.read(files::STDOUT_LOG), b"");
 }
@@ -60,10 +57,7 @@ fn nothing_runs_when_a_stop_came_before_the_gate_opened() {
             errno: 0
         }
     );
-    assert_has(
-        &started.exit_file(),
-        &[r#""cause":"kill""#, r#""stage":"stopped""#],
-    );
+    assert_has(&started.exit_file(), &[r#""cause":"kill""#, r#""stage":"stopped""#]);
     assert_eq!(started.read(files::STDOUT_LOG), b"");
 }
 
@@ -71,10 +65,7 @@ fn nothing_runs_when_a_stop_came_before_the_gate_opened() {
 fn check_failure(run: Run, stage: Stage, errno: i32) {
     let mut started = run.prepare();
     started.send(&ToShim::Go);
-    assert_eq!(
-        started.receive_kept(),
-        FromShim::StartFailed { stage, errno }
-    );
+    assert_eq!(started.receive_kept(), FromShim::StartFailed { stage, errno });
     let exit = started.exit_file();
     assert_has(
         &exit,
@@ -83,10 +74,7 @@ fn check_failure(run: Run, stage: Stage, errno: i32) {
             stage.text()
         )],
     );
-    assert_has(
-        &exit,
-        &[r#""raw_status":null,"exit_code":null,"term_signal":null"#],
-    );
+    assert_has(&exit, &[r#""raw_status":null,"exit_code":null,"term_signal":null"#]);
 }
 
 #[test]
@@ -110,9 +98,7 @@ fn a_failed_start_names_its_stage() {
 fn a_start_that_cannot_reserve_its_files_is_refused() {
     let run = Run::of(&["true"]);
     std::fs::create_dir(run.directory.join(files::EXIT_RESERVES[1])).expect("an obstacle");
-    let refused = std::panic::catch_unwind(|| run.prepare())
-        .err()
-        .expect("no worker");
+    let refused = std::panic::catch_unwind(|| run.prepare()).err().expect("no worker");
     let text = refused.downcast_ref::<String>().expect("a message");
     assert!(text.contains("Reserve"), "{text}");
 }
@@ -173,10 +159,7 @@ fn two_megabytes_of_arguments_arrive() {
 #[test]
 fn much_output_arrives_whole() {
     let started = Run::shell("head -c 5000000 /dev/zero | tr '\\0' x").start();
-    assert_has(
-        &started.exit_file(),
-        &[r#""exit_code":0"#, r#""lost_output_bytes":0"#],
-    );
+    assert_has(&started.exit_file(), &[r#""exit_code":0"#, r#""lost_output_bytes":0"#]);
     let log = started.read(files::STDOUT_LOG);
     assert!(
         log.len() == 5_000_000 && log.iter().all(|byte| *byte == b'x'),
@@ -187,21 +170,16 @@ fn much_output_arrives_whole() {
 
 #[test]
 fn a_program_has_default_signals_and_only_standard_descriptors() {
-    let started =
-        Run::shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | wc -l").start();
+    let started = Run::shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | wc -l").start();
     started.exit_file();
     let log = String::from_utf8(started.read(files::STDOUT_LOG)).expect("text");
     // ls has its three streams and the directory it reads.
-    assert_eq!(
-        log,
-        "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n4\n"
-    );
+    assert_eq!(log, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n4\n");
 }
 
 #[test]
 fn a_pseudo_terminal_is_a_terminal_of_the_size_that_was_asked_for() {
-    let script =
-        "test -t 0 && test -t 1 && test -t 2 && stty size; read line; echo got $line; stty size";
+    let script = "test -t 0 && test -t 1 && test -t 2 && stty size; read line; echo got $line; stty size";
     let mut started = Run::shell(script)
         .with(|spec| spec.io = runwarden_shim::spec::IoMode::Pty)
         .start();
@@ -215,9 +193,7 @@ fn a_pseudo_terminal_is_a_terminal_of_the_size_that_was_asked_for() {
     started.send(&ToShim::Window(window));
     let master = started.fds.pop().expect("the master comes third");
     // What is typed goes past the shim, so the shim has to have been there first.
-    harness::eventually("the new size", || {
-        (harness::rows_of(&master) == 50).then_some(())
-    });
+    harness::eventually("the new size", || (harness::rows_of(&master) == 50).then_some(()));
     std::io::Write::write_all(&mut std::fs::File::from(master), b"hello\n").expect("typing");
     assert_has(&started.exit_file(), &[r#""exit_code":0"#]);
     let log = String::from_utf8(started.read(files::OUTPUT_LOG)).expect("text");
@@ -244,15 +220,11 @@ fn standard_input_and_the_process_group_are_the_callers() {
 #[test]
 fn a_program_whose_reader_is_gone_gets_sigpipe() {
     let started = Run::shell("while :; do echo y; done").start();
-    started.send(&ToShim::CloseStream(
-        runwarden_shim::message::Stream::Stdout,
-    ));
+    started.send(&ToShim::CloseStream(runwarden_shim::message::Stream::Stdout));
     // dash reports the failed write and goes on or dies by the signal, depending on the builtin; yes(1) is plain.
     drop(started);
     let started = Run::of(&["yes"]).start();
-    started.send(&ToShim::CloseStream(
-        runwarden_shim::message::Stream::Stdout,
-    ));
+    started.send(&ToShim::CloseStream(runwarden_shim::message::Stream::Stdout));
     assert_has(&started.exit_file(), &[r#""term_signal":13"#]);
 }
 
@@ -263,8 +235,7 @@ fn an_idle_shim_is_small() {
             .push([b"BIG=".as_slice(), &vec![b'x'; 100_000]].concat());
     });
     let started = started.start();
-    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", started.shim))
-        .expect("a living shim");
+    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", started.shim)).expect("a living shim");
     let kilobytes = |key: &str| -> u64 {
         smaps
             .lines()
@@ -274,14 +245,9 @@ fn an_idle_shim_is_small() {
     };
     let private = kilobytes("Private_Clean") + kilobytes("Private_Dirty");
     let (resident, dirty) = (kilobytes("Rss"), kilobytes("Private_Dirty"));
-    #[expect(
-        clippy::print_stderr,
-        reason = "a measurement to be read in the test's output"
-    )]
+    #[expect(clippy::print_stderr, reason = "a measurement to be read in the test's output")]
     {
-        eprintln!(
-            "idle shim: {resident} KiB resident, {private} KiB private, {dirty} KiB private and dirty"
-        );
+        eprintln!("idle shim: {resident} KiB resident, {private} KiB private, {dirty} KiB private and dirty");
     }
     assert!(resident <= 4096, "{resident} KiB resident");
 }

@@ -21,9 +21,7 @@ fn printed_pid(started: &Started) -> i32 {
 
 #[test]
 fn a_polite_request_is_enough_for_a_polite_program() {
-    let started =
-        Run::shell("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done")
-            .start();
+    let started = Run::shell("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done").start();
     started.wait_for(files::STDOUT_LOG, "ready");
     started.ask_stop(0, Patience::Grace { ms: 60_000 });
     let exit = started.exit_file();
@@ -53,15 +51,11 @@ fn a_program_that_counts_is_asked_once() {
 
 #[test]
 fn a_double_fork_into_a_new_session_is_stopped_too() {
-    let script =
-        "setsid sh -c 'trap \"\" TERM; (echo $$; exec sleep 1000) & exec sleep 1000' & wait";
+    let script = "setsid sh -c 'trap \"\" TERM; (echo $$; exec sleep 1000) & exec sleep 1000' & wait";
     let started = Run::shell(script).start();
     let pid = printed_pid(&started);
     started.ask_stop(0, GRACE);
-    assert_has(
-        &started.exit_file(),
-        &[r#""empty":true,"proof":"subreaper_echild""#],
-    );
+    assert_has(&started.exit_file(), &[r#""empty":true,"proof":"subreaper_echild""#]);
     started.assert_gone(pid);
 }
 
@@ -73,10 +67,7 @@ fn a_stopped_program_is_woken_to_hear_the_request() {
         (runwarden_shim::stat::read(pid).ok()?.state == b'T').then_some(())
     });
     started.ask_stop(0, Patience::Grace { ms: 60_000 });
-    assert_has(
-        &started.exit_file(),
-        &[r#""exit_code":5"#, r#""cause":"kill""#],
-    );
+    assert_has(&started.exit_file(), &[r#""exit_code":5"#, r#""cause":"kill""#]);
 }
 
 #[test]
@@ -97,10 +88,7 @@ fn a_hopper_that_is_never_one_process_for_long_is_stopped() {
             r#""empty":true"#,
         ],
     );
-    #[expect(
-        clippy::print_stderr,
-        reason = "a measurement to be read in the test's output"
-    )]
+    #[expect(clippy::print_stderr, reason = "a measurement to be read in the test's output")]
     {
         eprintln!("hopper stopped after {:?}", since.elapsed());
     }
@@ -108,9 +96,7 @@ fn a_hopper_that_is_never_one_process_for_long_is_stopped() {
 
 #[test]
 fn a_time_limit_stops_the_set_and_says_so() {
-    let started = Run::shell("sleep 1000")
-        .with(|spec| spec.timeout_ms = 50)
-        .start();
+    let started = Run::shell("sleep 1000").with(|spec| spec.timeout_ms = 50).start();
     assert_has(
         &started.exit_file(),
         &[
@@ -133,15 +119,10 @@ fn the_earliest_kill_wins() {
 #[test]
 fn the_end_of_the_starter_ends_a_run_that_was_to_die_with_it() {
     let run = Run::shell("setsid sleep 1000 & echo ready; sleep 1000");
-    let mut started = run
-        .with(|spec| spec.parent = ParentTie::DieWithStarter)
-        .start();
+    let mut started = run.with(|spec| spec.parent = ParentTie::DieWithStarter).start();
     started.wait_for(files::STDOUT_LOG, "ready");
     started.control = None;
-    assert_has(
-        &started.exit_file(),
-        &[r#""cause":"parent_gone""#, r#""empty":true"#],
-    );
+    assert_has(&started.exit_file(), &[r#""cause":"parent_gone""#, r#""empty":true"#]);
 }
 
 #[test]
@@ -155,17 +136,11 @@ fn the_end_of_the_starter_means_nothing_to_another_run() {
             .expect("mkfifo")
             .success()
     );
-    started
-        .spec
-        .directory
-        .clone_from(&started.spec.run_directory);
+    started.spec.directory.clone_from(&started.spec.run_directory);
     let mut started = started.start();
     started.control = None;
     std::fs::write(fifo, "go\n").expect("the worker reads");
-    assert_has(
-        &started.exit_file(),
-        &[r#""exit_code":9"#, r#""cause":"exit""#],
-    );
+    assert_has(&started.exit_file(), &[r#""exit_code":9"#, r#""cause":"exit""#]);
 }
 
 #[test]
@@ -173,10 +148,7 @@ fn a_request_from_outside_is_noted_before_it_is_obeyed() {
     let started = Run::shell("sleep 1000").start();
     // SAFETY: the shim lives, its lock is held.
     unsafe { libc::kill(started.shim, libc::SIGTERM) };
-    assert_has(
-        &started.exit_file(),
-        &[r#""cause":"terminate""#, r#""slot":12"#],
-    );
+    assert_has(&started.exit_file(), &[r#""cause":"terminate""#, r#""slot":12"#]);
     let content = started.read(files::STOP);
     assert_eq!(content.len(), 16 * 1024);
     let noted = slot::at(&content, 12).expect("a slot");
@@ -192,19 +164,14 @@ fn closing_standard_input_can_be_the_request() {
     started.ask_stop(0, Patience::Grace { ms: 60_000 });
     assert_has(
         &started.exit_file(),
-        &[
-            r#""exit_code":4"#,
-            r#""cause":"kill""#,
-            r#""signal":"none""#,
-        ],
+        &[r#""exit_code":4"#, r#""cause":"kill""#, r#""signal":"none""#],
     );
 }
 
 #[test]
 fn an_adopted_child_that_ends_first_is_not_taken_for_the_worker() {
     // Waits until the shim has reaped the orphan: a zombie still answers to its number.
-    let script =
-        "p=$(sh -c 'sh -c \"exit 79\" >&- & echo $!'); while kill -0 $p 2>&-; do :; done; exit 3";
+    let script = "p=$(sh -c 'sh -c \"exit 79\" >&- & echo $!'); while kill -0 $p 2>&-; do :; done; exit 3";
     assert_has(&Run::shell(script).finish(), &[r#""exit_code":3"#]);
 }
 
@@ -222,10 +189,7 @@ fn a_grandchild_that_holds_the_output_open_delays_nothing_and_is_kept_in_view() 
             .success()
     );
     let mut started = started.start();
-    assert_eq!(
-        started.receive_kept(),
-        runwarden_shim::message::FromShim::Ended
-    );
+    assert_eq!(started.receive_kept(), runwarden_shim::message::FromShim::Ended);
     let pid = printed_pid(&started);
     let exit = started.ended();
     assert_has(
@@ -239,15 +203,9 @@ fn a_grandchild_that_holds_the_output_open_delays_nothing_and_is_kept_in_view() 
     std::fs::write(fifo, "go\n").expect("the grandchild reads");
     assert_has(
         &started.exit_file(),
-        &[
-            r#""exit_code":2"#,
-            r#""empty":true,"proof":"subreaper_echild""#,
-        ],
+        &[r#""exit_code":2"#, r#""empty":true,"proof":"subreaper_echild""#],
     );
-    assert_eq!(
-        started.read(files::STDOUT_LOG),
-        format!("{pid}\nlate\n").into_bytes()
-    );
+    assert_eq!(started.read(files::STDOUT_LOG), format!("{pid}\nlate\n").into_bytes());
 }
 
 #[test]
@@ -267,10 +225,7 @@ fn the_finishing_command_runs_after_the_end_and_again_when_a_lingering_set_is_em
     started.ask_stop(0, GRACE);
     assert_has(
         &started.exit_file(),
-        &[
-            r#""cause":"exit","stop":{"cause":"kill""#,
-            r#""empty":true"#,
-        ],
+        &[r#""cause":"exit","stop":{"cause":"kill""#, r#""empty":true"#],
     );
     let log = String::from_utf8(started.read(files::FINISH_LOG)).expect("text");
     assert_eq!(log.matches("finished m1\n").count(), 2, "{log}");
@@ -306,8 +261,7 @@ fn a_shim_that_waits_for_its_finishing_command_sleeps() {
 
 #[test]
 fn a_finishing_command_whose_file_is_gone_is_started_from_its_image() {
-    let mut run = Run::of(&["true"])
-        .with(|spec| spec.finish = vec![b"/no/such/file".to_vec(), b"word".to_vec()]);
+    let mut run = Run::of(&["true"]).with(|spec| spec.finish = vec![b"/no/such/file".to_vec(), b"word".to_vec()]);
     run.image = Some(std::fs::File::open("/bin/echo").expect("echo").into());
     let started = run.start();
     started.exit_file();
@@ -317,21 +271,17 @@ fn a_finishing_command_whose_file_is_gone_is_started_from_its_image() {
 #[test]
 fn the_callers_process_group_is_never_signalled() {
     // This test is in that group: if it were signalled, nothing would be left to fail.
-    let run =
-        Run::shell("sleep 1000 & echo ready; wait").with(|spec| spec.io = IoMode::InheritStdin);
+    let run = Run::shell("sleep 1000 & echo ready; wait").with(|spec| spec.io = IoMode::InheritStdin);
     let started = run.start();
     started.wait_for(files::STDOUT_LOG, "ready");
     started.ask_stop(0, GRACE);
-    assert_has(
-        &started.exit_file(),
-        &[r#""term_signal":15"#, r#""empty":true"#],
-    );
+    assert_has(&started.exit_file(), &[r#""term_signal":15"#, r#""empty":true"#]);
 }
 
 #[test]
 fn a_stop_of_a_terminal_run_leaves_nothing() {
-    let run = Run::shell("trap '' HUP TERM; sleep 1000 & echo ready; wait; sleep 1000")
-        .with(|spec| spec.io = IoMode::Pty);
+    let run =
+        Run::shell("trap '' HUP TERM; sleep 1000 & echo ready; wait; sleep 1000").with(|spec| spec.io = IoMode::Pty);
     let started = run.start();
     started.wait_for(files::OUTPUT_LOG, "ready");
     started.ask_stop(0, GRACE);
@@ -353,26 +303,19 @@ fn a_request_over_the_control_socket_is_noted_too() {
         note: "enough".to_owned(),
     };
     started.send(&ToShim::Stop(slot.encode()));
-    assert_has(
-        &started.exit_file(),
-        &[r#""cause":"interrupt""#, r#""slot":12"#],
-    );
+    assert_has(&started.exit_file(), &[r#""cause":"interrupt""#, r#""slot":12"#]);
     assert_eq!(slot::at(&started.read(files::STOP), 12), Some(slot));
 }
 
 #[test]
 fn a_lingering_set_is_stopped_when_its_starter_leaves() {
-    let run =
-        Run::shell("sleep 1000 & exit 0").with(|spec| spec.parent = ParentTie::DieWithStarter);
+    let run = Run::shell("sleep 1000 & exit 0").with(|spec| spec.parent = ParentTie::DieWithStarter);
     let mut started = run.start();
     started.ended();
     started.control = None;
     assert_has(
         &started.exit_file(),
-        &[
-            r#""cause":"exit","stop":{"cause":"parent_gone""#,
-            r#""empty":true"#,
-        ],
+        &[r#""cause":"exit","stop":{"cause":"parent_gone""#, r#""empty":true"#],
     );
 }
 
@@ -382,9 +325,5 @@ fn a_stop_is_quick() {
     let since = Instant::now();
     started.ask_stop(0, Patience::Grace { ms: 600_000 });
     started.exit_file();
-    assert!(
-        since.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        since.elapsed()
-    );
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
 }

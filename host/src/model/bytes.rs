@@ -54,7 +54,9 @@ impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = match std::str::from_utf8(&self.0) {
             Ok(text) => Form::Text(text.to_owned()),
-            Err(_) => Form::Encoded { base64: STANDARD.encode(&self.0) },
+            Err(_) => Form::Encoded {
+                base64: STANDARD.encode(&self.0),
+            },
         };
         form.serialize(serializer)
     }
@@ -75,10 +77,16 @@ mod tests {
 
     #[test]
     fn bytes_are_a_string_where_possible_and_come_back_the_same() {
-        for (bytes, json) in [(b"caf\xc3\xa9".to_vec(), "\"café\""), (vec![0xff, 0], r#"{"base64":"/wA="}"#)] {
+        for (bytes, json) in [
+            (b"caf\xc3\xa9".to_vec(), "\"café\""),
+            (vec![0xff, 0], r#"{"base64":"/wA="}"#),
+        ] {
             let text = serde_json::to_string(&Bytes(bytes.clone())).expect("it is plain JSON");
             assert_eq!(text, json);
-            assert_eq!(serde_json::from_str::<Bytes>(&text).expect("it was just written"), Bytes(bytes));
+            assert_eq!(
+                serde_json::from_str::<Bytes>(&text).expect("it was just written"),
+                Bytes(bytes)
+            );
         }
     }
 }

@@ -63,18 +63,29 @@ struct Findings(Vec<Finding>);
 
 impl Findings {
     fn error(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Finding { severity: Severity::Error, place: place.into(), message: message.into() });
+        self.0.push(Finding {
+            severity: Severity::Error,
+            place: place.into(),
+            message: message.into(),
+        });
     }
 
     fn warn(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Finding { severity: Severity::Warning, place: place.into(), message: message.into() });
+        self.0.push(Finding {
+            severity: Severity::Warning,
+            place: place.into(),
+            message: message.into(),
+        });
     }
 
     fn duplicates<'a>(&mut self, place: &str, what: &str, names: impl Iterator<Item = &'a str>) {
         let mut seen = HashSet::new();
         for (index, name) in names.enumerate() {
             if !seen.insert(name) {
-                self.error(format!("{place}[{index}]"), format!("{what} `{name}` is declared twice"));
+                self.error(
+                    format!("{place}[{index}]"),
+                    format!("{what} `{name}` is declared twice"),
+                );
             }
         }
     }
@@ -109,22 +120,37 @@ fn is_version(version: &str) -> bool {
 
 fn names(descriptor: &Descriptor, findings: &mut Findings) {
     if !is_name(&descriptor.kind, "") {
-        findings.error("kind", format!("`{}` is no kind: lower case, digits and underscores", descriptor.kind));
+        findings.error(
+            "kind",
+            format!("`{}` is no kind: lower case, digits and underscores", descriptor.kind),
+        );
     }
     if !is_name(&descriptor.name, "-") {
-        findings.error("name", format!("`{}` is no name: lower case, digits, `_` and `-`", descriptor.name));
+        findings.error(
+            "name",
+            format!("`{}` is no name: lower case, digits, `_` and `-`", descriptor.name),
+        );
     }
     if !is_version(&descriptor.version) {
-        findings.error("version", format!("`{}` is no semantic version such as 1.0.0", descriptor.version));
+        findings.error(
+            "version",
+            format!("`{}` is no semantic version such as 1.0.0", descriptor.version),
+        );
     }
     for (index, status) in descriptor.statuses.iter().enumerate() {
         if !is_name(&status.name, "") {
-            findings.error(format!("statuses[{index}].name"), format!("`{}` is no status name", status.name));
+            findings.error(
+                format!("statuses[{index}].name"),
+                format!("`{}` is no status name", status.name),
+            );
         }
     }
     for (index, field) in descriptor.fields.iter().enumerate() {
         if !is_name(&field.name, "") {
-            findings.error(format!("fields[{index}].name"), format!("`{}` is no field name", field.name));
+            findings.error(
+                format!("fields[{index}].name"),
+                format!("`{}` is no field name", field.name),
+            );
         }
     }
     for (index, reason) in descriptor.reason_codes.iter().enumerate() {
@@ -133,11 +159,27 @@ fn names(descriptor: &Descriptor, findings: &mut Findings) {
             findings.error(format!("reason_codes[{index}]"), message);
         }
     }
-    findings.duplicates("statuses", "status", descriptor.statuses.iter().map(|s| s.name.as_str()));
+    findings.duplicates(
+        "statuses",
+        "status",
+        descriptor.statuses.iter().map(|s| s.name.as_str()),
+    );
     findings.duplicates("fields", "field", descriptor.fields.iter().map(|f| f.name.as_str()));
-    findings.duplicates("reason_codes", "reason code", descriptor.reason_codes.iter().map(|r| r.code.as_str()));
-    findings.duplicates("parameters", "parameter", descriptor.parameters.iter().map(|p| p.name.as_str()));
-    let pairs: Vec<String> = descriptor.edges.iter().map(|e| format!("{} -> {}", e.from, e.to)).collect();
+    findings.duplicates(
+        "reason_codes",
+        "reason code",
+        descriptor.reason_codes.iter().map(|r| r.code.as_str()),
+    );
+    findings.duplicates(
+        "parameters",
+        "parameter",
+        descriptor.parameters.iter().map(|p| p.name.as_str()),
+    );
+    let pairs: Vec<String> = descriptor
+        .edges
+        .iter()
+        .map(|e| format!("{} -> {}", e.from, e.to))
+        .collect();
     findings.duplicates("edges", "edge", pairs.iter().map(String::as_str));
 }
 
@@ -158,13 +200,40 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
         }
     }
     let texts = std::iter::once(("summary".to_owned(), &descriptor.summary))
-        .chain(descriptor.statuses.iter().map(|s| (format!("statuses.{}", s.name), &s.summary)))
-        .chain(descriptor.fields.iter().map(|f| (format!("fields.{}", f.name), &f.summary)))
-        .chain(descriptor.reason_codes.iter().map(|r| (format!("reason_codes.{}", r.code), &r.summary)))
-        .chain(descriptor.parameters.iter().map(|p| (format!("parameters.{}", p.name), &p.summary)));
+        .chain(
+            descriptor
+                .statuses
+                .iter()
+                .map(|s| (format!("statuses.{}", s.name), &s.summary)),
+        )
+        .chain(
+            descriptor
+                .fields
+                .iter()
+                .map(|f| (format!("fields.{}", f.name), &f.summary)),
+        )
+        .chain(
+            descriptor
+                .reason_codes
+                .iter()
+                .map(|r| (format!("reason_codes.{}", r.code), &r.summary)),
+        )
+        .chain(
+            descriptor
+                .parameters
+                .iter()
+                .map(|p| (format!("parameters.{}", p.name), &p.summary)),
+        );
     for (place, text) in texts {
         if text.len() > limit::TEXT_BYTES {
-            findings.error(place, format!("a text of {} bytes, at most {} are admitted", text.len(), limit::TEXT_BYTES));
+            findings.error(
+                place,
+                format!(
+                    "a text of {} bytes, at most {} are admitted",
+                    text.len(),
+                    limit::TEXT_BYTES
+                ),
+            );
         }
     }
 }
@@ -182,10 +251,16 @@ fn statuses(descriptor: &Descriptor, findings: &mut Findings) {
             findings.error(&place, format!("`{}` is a success and not terminal", status.name));
         }
         if status.announced && status.terminal {
-            findings.error(&place, format!("`{}` is announced and terminal: ends are events anyway", status.name));
+            findings.error(
+                &place,
+                format!("`{}` is announced and terminal: ends are events anyway", status.name),
+            );
         }
         if status.creation_code.is_some() && !status.initial {
-            findings.error(&place, format!("`{}` has a creation code and is not initial", status.name));
+            findings.error(
+                &place,
+                format!("`{}` has a creation code and is not initial", status.name),
+            );
         }
     }
 }
@@ -193,8 +268,12 @@ fn statuses(descriptor: &Descriptor, findings: &mut Findings) {
 fn edges(descriptor: &Descriptor, findings: &mut Findings) {
     let known: HashSet<&str> = descriptor.statuses.iter().map(|status| status.name.as_str()).collect();
     let fields: HashSet<&str> = descriptor.fields.iter().map(|field| field.name.as_str()).collect();
-    let terminal: HashSet<&str> =
-        descriptor.statuses.iter().filter(|status| status.terminal).map(|status| status.name.as_str()).collect();
+    let terminal: HashSet<&str> = descriptor
+        .statuses
+        .iter()
+        .filter(|status| status.terminal)
+        .map(|status| status.name.as_str())
+        .collect();
     for (index, edge) in descriptor.edges.iter().enumerate() {
         let place = format!("edges[{index}]");
         for (end, name) in [("from", &edge.from), ("to", &edge.to)] {
@@ -207,7 +286,10 @@ fn edges(descriptor: &Descriptor, findings: &mut Findings) {
                 findings.error(format!("{place}.actors"), format!("`{actor}` is no actor kind"));
             }
         }
-        let lists = [("required_patch", &edge.required_patch), ("required_guards", &edge.required_guards)];
+        let lists = [
+            ("required_patch", &edge.required_patch),
+            ("required_guards", &edge.required_guards),
+        ];
         for (list, names) in lists {
             for name in names.iter().filter(|name| !fields.contains(name.as_str())) {
                 findings.error(format!("{place}.{list}"), format!("field `{name}` is not declared"));
@@ -215,21 +297,39 @@ fn edges(descriptor: &Descriptor, findings: &mut Findings) {
         }
         let for_operators = edge.actors == ["operator"];
         if terminal.contains(edge.from.as_str()) && edge.from != edge.to && !for_operators {
-            let message = format!("leads out of terminal `{}`: only an edge for operators alone may", edge.from);
+            let message = format!(
+                "leads out of terminal `{}`: only an edge for operators alone may",
+                edge.from
+            );
             findings.error(&place, message);
         }
     }
 }
 
 fn reachability(descriptor: &Descriptor, findings: &mut Findings) {
-    let initial = descriptor.statuses.iter().filter(|s| s.initial).map(|s| s.name.as_str());
-    let reached = closure(initial, &descriptor.edges, |edge| (edge.from.as_str(), edge.to.as_str()));
-    let terminal = descriptor.statuses.iter().filter(|s| s.terminal).map(|s| s.name.as_str());
-    let can_end = closure(terminal, &descriptor.edges, |edge| (edge.to.as_str(), edge.from.as_str()));
+    let initial = descriptor
+        .statuses
+        .iter()
+        .filter(|s| s.initial)
+        .map(|s| s.name.as_str());
+    let reached = closure(initial, &descriptor.edges, |edge| {
+        (edge.from.as_str(), edge.to.as_str())
+    });
+    let terminal = descriptor
+        .statuses
+        .iter()
+        .filter(|s| s.terminal)
+        .map(|s| s.name.as_str());
+    let can_end = closure(terminal, &descriptor.edges, |edge| {
+        (edge.to.as_str(), edge.from.as_str())
+    });
     for (index, status) in descriptor.statuses.iter().enumerate() {
         let place = format!("statuses[{index}]");
         if !reached.contains(status.name.as_str()) {
-            findings.error(&place, format!("`{}` cannot be reached from an initial status", status.name));
+            findings.error(
+                &place,
+                format!("`{}` cannot be reached from an initial status", status.name),
+            );
         }
         if !status.terminal && !can_end.contains(status.name.as_str()) {
             findings.warn(&place, format!("`{}` has no way to a terminal status", status.name));
@@ -292,13 +392,23 @@ fn vocabulary(descriptor: &Descriptor, findings: &mut Findings) {
 fn all_outcomes(descriptor: &Descriptor) -> Vec<(String, &Outcome)> {
     let mut all = Vec::new();
     if let Some(rule) = &descriptor.execution {
-        all.extend(rule.outcomes().map(|(place, outcome)| (format!("execution.{place}"), outcome)));
+        all.extend(
+            rule.outcomes()
+                .map(|(place, outcome)| (format!("execution.{place}"), outcome)),
+        );
     }
     if let Some(rule) = &descriptor.lease {
-        all.extend(rule.outcomes().into_iter().map(|(place, outcome)| (format!("lease.{place}"), outcome)));
+        all.extend(
+            rule.outcomes()
+                .into_iter()
+                .map(|(place, outcome)| (format!("lease.{place}"), outcome)),
+        );
     }
     if let Some(rule) = &descriptor.delivery {
-        all.extend(rule.outcomes().map(|(place, outcome)| (format!("delivery.{place}"), outcome)));
+        all.extend(
+            rule.outcomes()
+                .map(|(place, outcome)| (format!("delivery.{place}"), outcome)),
+        );
     }
     let rows = descriptor.verdicts.iter().enumerate();
     all.extend(rows.map(|(index, row)| (format!("verdicts[{index}].outcome"), &row.outcome)));
@@ -321,14 +431,30 @@ fn code_declared(descriptor: &Descriptor, place: &str, code: &str, findings: &mu
 fn rules(descriptor: &Descriptor, findings: &mut Findings) {
     if let Some(rule) = &descriptor.execution {
         let start = &rule.start.status;
-        if !descriptor.statuses.iter().any(|status| status.name == *start && status.initial) {
+        if !descriptor
+            .statuses
+            .iter()
+            .any(|status| status.name == *start && status.initial)
+        {
             findings.error("execution.start", format!("`{start}` is not an initial status"));
         }
         for (place, outcome) in rule.outcomes().into_iter().skip(1) {
-            usable_edge(descriptor, &format!("execution.{place}"), start, &outcome.status, findings);
+            usable_edge(
+                descriptor,
+                &format!("execution.{place}"),
+                start,
+                &outcome.status,
+                findings,
+            );
         }
         for (index, row) in descriptor.verdicts.iter().enumerate() {
-            usable_edge(descriptor, &format!("verdicts[{index}]"), start, &row.outcome.status, findings);
+            usable_edge(
+                descriptor,
+                &format!("verdicts[{index}]"),
+                start,
+                &row.outcome.status,
+                findings,
+            );
         }
         for field in EXECUTION_FIELDS {
             if !descriptor.fields.iter().any(|declared| declared.name == field) {
@@ -342,15 +468,34 @@ fn rules(descriptor: &Descriptor, findings: &mut Findings) {
         }
     }
     if let Some(rule) = &descriptor.lease {
-        usable_edge(descriptor, "lease.claimed", &rule.queued, &rule.claimed.status, findings);
-        usable_edge(descriptor, "lease.lapsed", &rule.claimed.status, &rule.lapsed.status, findings);
+        usable_edge(
+            descriptor,
+            "lease.claimed",
+            &rule.queued,
+            &rule.claimed.status,
+            findings,
+        );
+        usable_edge(
+            descriptor,
+            "lease.lapsed",
+            &rule.claimed.status,
+            &rule.lapsed.status,
+            findings,
+        );
     }
     let reads = &descriptor.reads;
     if !(0..=limit::HISTORY_ROWS).contains(&reads.history) {
-        findings.error("reads.history", format!("{} rows, 0 to {} are admitted", reads.history, limit::HISTORY_ROWS));
+        findings.error(
+            "reads.history",
+            format!("{} rows, 0 to {} are admitted", reads.history, limit::HISTORY_ROWS),
+        );
     }
     if !(0..=limit::OUTPUT_BYTES).contains(&reads.last_output_bytes) {
-        let message = format!("{} bytes, 0 to {} are admitted", reads.last_output_bytes, limit::OUTPUT_BYTES);
+        let message = format!(
+            "{} bytes, 0 to {} are admitted",
+            reads.last_output_bytes,
+            limit::OUTPUT_BYTES
+        );
         findings.error("reads.last_output_bytes", message);
     }
 }
@@ -366,7 +511,10 @@ fn usable_edge(descriptor: &Descriptor, place: &str, from: &str, to: &str, findi
         (!edge.required_patch.is_empty(), "requires a patch"),
     ];
     for (_, why) in obstacles.into_iter().filter(|(holds, _)| *holds) {
-        findings.error(place, format!("uses the edge {from} -> {to}, which {why}: the host must always be able to take it"));
+        findings.error(
+            place,
+            format!("uses the edge {from} -> {to}, which {why}: the host must always be able to take it"),
+        );
     }
 }
 
@@ -384,8 +532,15 @@ fn verdicts(descriptor: &Descriptor, findings: &mut Findings) {
                 findings.error(format!("{place}.causes"), format!("`{cause}` is no cause"));
             }
         }
-        if row.evidence.as_deref().is_some_and(|word| super::Evidence::from_word(word).is_none()) {
-            findings.error(format!("{place}.evidence"), "is none of present, wanted_and_absent, artifact_missing");
+        if row
+            .evidence
+            .as_deref()
+            .is_some_and(|word| super::Evidence::from_word(word).is_none())
+        {
+            findings.error(
+                format!("{place}.evidence"),
+                "is none of present, wanted_and_absent, artifact_missing",
+            );
         }
     }
     let unconditional = |row: &super::VerdictRow| {
@@ -393,10 +548,16 @@ fn verdicts(descriptor: &Descriptor, findings: &mut Findings) {
     };
     if let Some(index) = descriptor.verdicts.iter().position(unconditional) {
         if index + 1 < descriptor.verdicts.len() {
-            findings.warn(format!("verdicts[{index}]"), "matches everything: the rows after it are never reached");
+            findings.warn(
+                format!("verdicts[{index}]"),
+                "matches everything: the rows after it are never reached",
+            );
         }
     } else if descriptor.execution.is_some() {
-        findings.error("verdicts", "the last row must match everything, so that every ending has a meaning");
+        findings.error(
+            "verdicts",
+            "the last row must match everything, so that every ending has a meaning",
+        );
     }
 }
 
@@ -404,7 +565,10 @@ fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
     for (index, parameter) in descriptor.parameters.iter().enumerate() {
         let place = format!("parameters[{index}]");
         if !is_name(&parameter.name, "") {
-            findings.error(format!("{place}.name"), format!("`{}` is no parameter name", parameter.name));
+            findings.error(
+                format!("{place}.name"),
+                format!("`{}` is no parameter name", parameter.name),
+            );
         }
         for value in std::iter::once(&parameter.default).chain(&parameter.choices) {
             if let Err(problem) = coerce(&parameter.name, parameter.kind, value) {
@@ -434,7 +598,10 @@ fn extensions(descriptor: &Descriptor, findings: &mut Findings) {
         .chain(descriptor.retry.iter().map(|r| &r.ext));
     for extension in places.flatten() {
         if extension.critical && !KNOWN_EXTENSIONS.contains(&extension.key.as_str()) {
-            findings.error("ext", format!("critical extension `{}` is not known to this host", extension.key));
+            findings.error(
+                "ext",
+                format!("critical extension `{}` is not known to this host", extension.key),
+            );
         }
     }
 }

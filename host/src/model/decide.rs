@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity, Override,
-    PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal, validate_id,
+    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity,
+    Override, PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal, validate_id,
 };
 
 /// What a command comes to.
@@ -35,7 +35,10 @@ pub struct Found {
 impl Found {
     /// What an entity shows.
     pub fn of(entity: &Entity) -> Self {
-        Self { status: entity.status.clone(), version: entity.version }
+        Self {
+            status: entity.status.clone(),
+            version: entity.version,
+        }
     }
 }
 
@@ -76,7 +79,11 @@ pub struct Invalid {
 impl Invalid {
     /// Something wrong, with what to give instead.
     pub fn new(code: &'static str, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { code, message: message.into(), hint }
+        Self {
+            code,
+            message: message.into(),
+            hint,
+        }
     }
 }
 
@@ -133,7 +140,14 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         policy_digest: entity.policy.digest.clone(),
         metadata: command.metadata.clone(),
     };
-    Decision::Apply(Box::new(Change { after, expected_version: entity.version, row, event: None, admin, key: None }))
+    Decision::Apply(Box::new(Change {
+        after,
+        expected_version: entity.version,
+        row,
+        event: None,
+        admin,
+        key: None,
+    }))
 }
 
 /// Decides a creation: pure and total.
@@ -201,14 +215,22 @@ pub fn create(
         policy_digest: policy.digest.clone(),
         metadata: command.metadata.clone(),
     };
-    Ok(NewEntity { entity, row, event: None, parents: command.parents.clone(), key: None })
+    Ok(NewEntity {
+        entity,
+        row,
+        event: None,
+        parents: command.parents.clone(),
+        key: None,
+    })
 }
 
 impl Change {
     /// Whether an event is due: a terminal status is entered from another one, or an announced one is entered.
     pub fn makes_event(&self, lifecycle: &Lifecycle) -> bool {
         let moved = self.row.previous_status.as_deref() != Some(self.row.status.as_str());
-        let announced = lifecycle.status(&self.row.status).is_some_and(|status| status.announced);
+        let announced = lifecycle
+            .status(&self.row.status)
+            .is_some_and(|status| status.announced);
         moved && (announced || (self.after.terminal && lifecycle.descriptor().emits_events))
     }
 
@@ -253,21 +275,39 @@ fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid
     if let Some(overriding) = &command.overriding {
         if overriding.actor.trim().is_empty() || overriding.justification.trim().is_empty() {
             let hint = "give --override-actor A and --justification T".to_owned();
-            return Err(Invalid::new("override", "an override needs an actor and a justification", Some(hint)));
+            return Err(Invalid::new(
+                "override",
+                "an override needs an actor and a justification",
+                Some(hint),
+            ));
         }
     }
-    Ok(Fitted { patch: fit(lifecycle, &command.patch)?, guards: fit(lifecycle, &command.guards)? })
+    Ok(Fitted {
+        patch: fit(lifecycle, &command.patch)?,
+        guards: fit(lifecycle, &command.guards)?,
+    })
 }
 
 fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
-    let known: Vec<&str> = lifecycle.descriptor().statuses.iter().map(|status| status.name.as_str()).collect();
+    let known: Vec<&str> = lifecycle
+        .descriptor()
+        .statuses
+        .iter()
+        .map(|status| status.name.as_str())
+        .collect();
     let message = format!("`{status}` is no status of {}", lifecycle.kind());
-    Invalid::new("status", message, Some(format!("its statuses are {}", known.join(", "))))
+    Invalid::new(
+        "status",
+        message,
+        Some(format!("its statuses are {}", known.join(", "))),
+    )
 }
 
 fn creation_status<'a>(lifecycle: &'a Lifecycle, asked: Option<&str>) -> Result<&'a super::Status, Invalid> {
     let Some(name) = asked else {
-        return lifecycle.first_initial().ok_or_else(|| Invalid::new("status", "the policy has no initial status", None));
+        return lifecycle
+            .first_initial()
+            .ok_or_else(|| Invalid::new("status", "the policy has no initial status", None));
     };
     let status = lifecycle.status(name).ok_or_else(|| unknown_status(lifecycle, name))?;
     if status.initial {
@@ -276,12 +316,20 @@ fn creation_status<'a>(lifecycle: &'a Lifecycle, asked: Option<&str>) -> Result<
     let initial = lifecycle.descriptor().statuses.iter().filter(|status| status.initial);
     let initial: Vec<&str> = initial.map(|status| status.name.as_str()).collect();
     let message = format!("a {} cannot be created as `{name}`", lifecycle.kind());
-    Err(Invalid::new("status", message, Some(format!("it begins as {}", initial.join(" or ")))))
+    Err(Invalid::new(
+        "status",
+        message,
+        Some(format!("it begins as {}", initial.join(" or "))),
+    ))
 }
 
 fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid> {
     if reason.code.is_empty() {
-        return Err(Invalid::new("reason", "a transition needs a reason", Some("add --reason CODE".to_owned())));
+        return Err(Invalid::new(
+            "reason",
+            "a transition needs a reason",
+            Some("add --reason CODE".to_owned()),
+        ));
     }
     if lifecycle.admits_reason(&reason.code) {
         return Ok(());
@@ -292,7 +340,9 @@ fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid
 }
 
 fn validate_actor(actor: &Actor) -> Result<(), Invalid> {
-    actor.problem().map_or(Ok(()), |problem| Err(Invalid::new("actor", problem, None)))
+    actor
+        .problem()
+        .map_or(Ok(()), |problem| Err(Invalid::new("actor", problem, None)))
 }
 
 fn validate_metadata(metadata: &Value) -> Result<(), Invalid> {
@@ -306,9 +356,22 @@ fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
     let mut fitted = Fields::new();
     for (name, value) in values {
         let Some(field) = lifecycle.field(name) else {
-            let known: Vec<&str> = lifecycle.descriptor().fields.iter().map(|field| field.name.as_str()).collect();
-            let hint = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-            return Err(Invalid::new("field", format!("`{name}` is no field of {}", lifecycle.kind()), Some(hint)));
+            let known: Vec<&str> = lifecycle
+                .descriptor()
+                .fields
+                .iter()
+                .map(|field| field.name.as_str())
+                .collect();
+            let hint = if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            return Err(Invalid::new(
+                "field",
+                format!("`{name}` is no field of {}", lifecycle.kind()),
+                Some(hint),
+            ));
         };
         let value = coerce(name, field.kind, value).map_err(|e| Invalid::new("field", e.to_string(), None))?;
         fitted.insert(name.clone(), value);
@@ -320,27 +383,52 @@ fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Optio
     let found = Found::of(entity);
     if let Some(expected) = &command.expected_statuses {
         if !expected.contains(&entity.status) {
-            let wanted = if expected.is_empty() { "nothing".to_owned() } else { expected.join(" or ") };
+            let wanted = if expected.is_empty() {
+                "nothing".to_owned()
+            } else {
+                expected.join(" or ")
+            };
             let message = format!("expected status {wanted}, found {}", entity.status);
-            return Some(Conflict { found, code: "status", message });
+            return Some(Conflict {
+                found,
+                code: "status",
+                message,
+            });
         }
     }
     if let Some(expected) = command.expected_version.filter(|expected| *expected != entity.version) {
         let message = format!("expected version {expected}, found {}", entity.version);
-        return Some(Conflict { found, code: "version", message });
+        return Some(Conflict {
+            found,
+            code: "version",
+            message,
+        });
     }
-    let (name, wanted) = guards.iter().find(|(name, wanted)| !json_equal(&entity.field(name), wanted))?;
+    let (name, wanted) = guards
+        .iter()
+        .find(|(name, wanted)| !json_equal(&entity.field(name), wanted))?;
     let message = format!("expected {name} = {wanted}, found {}", entity.field(name));
-    Some(Conflict { found, code: "guard", message })
+    Some(Conflict {
+        found,
+        code: "guard",
+        message,
+    })
 }
 
 fn crossing<'a>(lifecycle: &'a Lifecycle, entity: &Entity, command: &'a Transition) -> Result<Crossing<'a>, Refusal> {
     let (from, to) = (entity.status.as_str(), command.target.as_str());
-    let refuse = |code: &str, message: String| Refusal { found: Found::of(entity), code: code.to_owned(), message };
+    let refuse = |code: &str, message: String| Refusal {
+        found: Found::of(entity),
+        code: code.to_owned(),
+        message,
+    };
     if let Some(edge) = lifecycle.edge(from, to) {
         if !edge.actors.is_empty() && !edge.actors.contains(&command.actor.kind) {
             let admitted = edge.actors.join(", ");
-            return Err(refuse("actor", format!("{from} -> {to} is for {admitted} only, not for {}", command.actor.kind)));
+            return Err(refuse(
+                "actor",
+                format!("{from} -> {to} is for {admitted} only, not for {}", command.actor.kind),
+            ));
         }
         return Ok(Crossing::Edge(edge));
     }
@@ -351,7 +439,10 @@ fn crossing<'a>(lifecycle: &'a Lifecycle, entity: &Entity, command: &'a Transiti
         return Ok(Crossing::Overridden(overriding));
     }
     if from == to {
-        return Err(refuse("same_status", format!("it is {from} already, and the policy admits no second write")));
+        return Err(refuse(
+            "same_status",
+            format!("it is {from} already, and the policy admits no second write"),
+        ));
     }
     if entity.terminal {
         return Err(refuse("terminal", format!("{from} is terminal: it stays")));
@@ -361,14 +452,21 @@ fn crossing<'a>(lifecycle: &'a Lifecycle, entity: &Entity, command: &'a Transiti
 
 fn missing_fields(edge: &Edge, command: &Transition, fitted: &Fitted) -> Option<Invalid> {
     let way = format!("{} -> {}", edge.from, edge.to);
-    if let Some(name) = edge.required_patch.iter().find(|name| !fitted.patch.contains_key(*name)) {
+    if let Some(name) = edge
+        .required_patch
+        .iter()
+        .find(|name| !fitted.patch.contains_key(*name))
+    {
         let hint = format!("add --set {name}=VALUE");
         return Some(Invalid::new("patch", format!("{way} must set `{name}`"), Some(hint)));
     }
     if command.expected_version.is_some() {
         return None;
     }
-    let name = edge.required_guards.iter().find(|name| !fitted.guards.contains_key(*name))?;
+    let name = edge
+        .required_guards
+        .iter()
+        .find(|name| !fitted.guards.contains_key(*name))?;
     let hint = format!("add --guard {name}=VALUE or --expect-version N");
     Some(Invalid::new("guard", format!("{way} must guard `{name}`"), Some(hint)))
 }
@@ -418,13 +516,7 @@ pub fn rejection_event(entity: &Entity, command: &Transition, refusal: &Refusal,
 
 /// Fills the measured end of kinds whose policy asks for it: a given end counts, then one measured earlier, then now.
 /// An approximate end has no duration. Leaving a terminal status forgets the end.
-fn measure_end(
-    lifecycle: &Lifecycle,
-    before: &Entity,
-    after: &mut Entity,
-    patch: &Fields,
-    now: Timestamp,
-) {
+fn measure_end(lifecycle: &Lifecycle, before: &Entity, after: &mut Entity, patch: &Fields, now: Timestamp) {
     if !lifecycle.descriptor().measures_end || before.status == after.status {
         return;
     }
@@ -438,7 +530,9 @@ fn measure_end(
     }
     let given = patch.get("ended_at").is_some_and(|value| !value.is_null());
     let approximate = if given {
-        patch.get("ended_at_is_approximate").is_some_and(|flag| *flag == Value::Bool(true))
+        patch
+            .get("ended_at_is_approximate")
+            .is_some_and(|flag| *flag == Value::Bool(true))
     } else {
         let kept = before.structural.ended_at;
         let measured = kept.filter(|_| before.field("ended_at_is_approximate") != Value::Bool(true));

@@ -307,8 +307,14 @@ impl LeaseRule {
             ("dependency_met", &self.dependency_met),
             ("dependency_failed", &self.dependency_failed),
         ];
-        let always = [("claimed", &self.claimed), ("lapsed", &self.lapsed), ("exhausted", &self.exhausted)];
-        let given = optional.into_iter().filter_map(|(place, outcome)| Some((place, outcome.as_ref()?)));
+        let always = [
+            ("claimed", &self.claimed),
+            ("lapsed", &self.lapsed),
+            ("exhausted", &self.exhausted),
+        ];
+        let given = optional
+            .into_iter()
+            .filter_map(|(place, outcome)| Some((place, outcome.as_ref()?)));
         always.into_iter().chain(given).collect()
     }
 }

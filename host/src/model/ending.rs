@@ -80,7 +80,9 @@ impl Evidence {
 
     /// The evidence a verdict row's word names.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Present, Self::WantedAndAbsent, Self::ArtifactMissing].into_iter().find(|e| e.word() == Some(word))
+        [Self::Present, Self::WantedAndAbsent, Self::ArtifactMissing]
+            .into_iter()
+            .find(|e| e.word() == Some(word))
     }
 }
 
@@ -143,7 +145,10 @@ pub fn judge(lifecycle: &Lifecycle, status: &str, ending: Ending, ended: Ended, 
     let cause = ending.cause(ended);
     let by_row = |row: &&VerdictRow| matches(row, cause, ended, evidence);
     let rows = &lifecycle.descriptor().verdicts;
-    let named = rows.iter().filter(|row| row.causes.iter().any(|word| word == cause.word())).find(by_row);
+    let named = rows
+        .iter()
+        .filter(|row| row.causes.iter().any(|word| word == cause.word()))
+        .find(by_row);
     let by_rule = |outcome: &Outcome| Some(named.map_or_else(|| outcome.clone(), |row| row.outcome.clone()));
     match ending {
         Ending::Natural => rows.iter().find(by_row).map(|row| row.outcome.clone()),
@@ -155,8 +160,15 @@ pub fn judge(lifecycle: &Lifecycle, status: &str, ending: Ending, ended: Ended, 
         Ending::HostRestarted => by_rule(&rule.host_restarted),
         Ending::Killed | Ending::KilledByForce => {
             let row = lifecycle.kill_row(status)?;
-            let code = if ending == Ending::Killed { &row.term_code } else { &row.force_code };
-            Some(Outcome { status: row.goes_to.clone(), code: code.clone() })
+            let code = if ending == Ending::Killed {
+                &row.term_code
+            } else {
+                &row.force_code
+            };
+            Some(Outcome {
+                status: row.goes_to.clone(),
+                code: code.clone(),
+            })
         }
     }
 }

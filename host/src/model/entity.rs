@@ -27,7 +27,10 @@ pub struct Reason {
 impl Reason {
     /// A reason that is a code alone.
     pub fn code(code: &str) -> Self {
-        Self { code: code.to_owned(), ..Self::default() }
+        Self {
+            code: code.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// The same reason in words.
@@ -187,7 +190,9 @@ pub struct Entity {
 impl Entity {
     /// The value of a companion field; null when it has none.
     pub fn field(&self, name: &str) -> Value {
-        self.structural.get(name).unwrap_or_else(|| self.fields.get(name).cloned().unwrap_or(Value::Null))
+        self.structural
+            .get(name)
+            .unwrap_or_else(|| self.fields.get(name).cloned().unwrap_or(Value::Null))
     }
 
     /// Sets a companion field; null removes it.

@@ -30,15 +30,21 @@ pub struct EnvelopeContext {
 
 /// The envelope of a change that entered a terminal or announced status.
 pub fn envelope(change: &Change, context: &EnvelopeContext) -> Value {
-    of(&change.after, change.row.previous_status.as_deref(), &change.row.id, context)
+    of(
+        &change.after,
+        change.row.previous_status.as_deref(),
+        &change.row.id,
+        context,
+    )
 }
 
 /// The envelope of an entity as it is; `previous` is none when it was created so.
 pub fn of(entity: &Entity, previous: Option<&str>, event_id: &EventId, context: &EnvelopeContext) -> Value {
     let ended_at = entity.structural.ended_at.unwrap_or(entity.updated_at);
     let artifacts = context.artifacts.iter().take(ARTIFACTS_MAX);
-    let artifacts: Vec<Value> =
-        artifacts.map(|(kind, location)| json!({"kind": kind, "location": location})).collect();
+    let artifacts: Vec<Value> = artifacts
+        .map(|(kind, location)| json!({"kind": kind, "location": location}))
+        .collect();
     let spawn_kind = match entity.field("spawn_kind") {
         Value::Null if entity.structural.lease_attempts.is_some() => json!("scheduled"),
         spawn_kind => spawn_kind,

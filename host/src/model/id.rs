@@ -46,7 +46,10 @@ pub fn validate_id(id: &str) -> Result<(), IdError> {
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if let Some(found) = id.chars().find(|c| !fits(*c)) {
-        return Err(IdError::Character { id: id.to_owned(), found });
+        return Err(IdError::Character {
+            id: id.to_owned(),
+            found,
+        });
     }
     match id.chars().next() {
         Some(first) if first.is_ascii_alphanumeric() => Ok(()),
@@ -79,7 +82,10 @@ pub struct Reference {
 impl Reference {
     /// The reference of an entity.
     pub fn new(kind: &str, id: &str) -> Self {
-        Self { kind: kind.to_owned(), id: id.to_owned() }
+        Self {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+        }
     }
 }
 

@@ -56,11 +56,21 @@ impl Lifecycle {
     /// Interns a descriptor's names. Rows that name unknown statuses are left out: [`super::check`] reports them.
     pub fn new(descriptor: Descriptor) -> Self {
         let index = |names: Vec<&str>| -> HashMap<String, usize> {
-            names.into_iter().enumerate().map(|(place, name)| (name.to_owned(), place)).collect()
+            names
+                .into_iter()
+                .enumerate()
+                .map(|(place, name)| (name.to_owned(), place))
+                .collect()
         };
         let statuses = index(descriptor.statuses.iter().map(|status| status.name.as_str()).collect());
         let fields = index(descriptor.fields.iter().map(|field| field.name.as_str()).collect());
-        let reason_codes = index(descriptor.reason_codes.iter().map(|reason| reason.code.as_str()).collect());
+        let reason_codes = index(
+            descriptor
+                .reason_codes
+                .iter()
+                .map(|reason| reason.code.as_str())
+                .collect(),
+        );
         let width = descriptor.statuses.len();
         let mut table = vec![NO_EDGE; width * width];
         for (place, edge) in (0_u32..).zip(&descriptor.edges) {
@@ -68,7 +78,13 @@ impl Lifecycle {
                 table[from * width + to] = place;
             }
         }
-        Self { descriptor, statuses, table, fields, reason_codes }
+        Self {
+            descriptor,
+            statuses,
+            table,
+            fields,
+            reason_codes,
+        }
     }
 
     /// The descriptor as declared.
@@ -120,13 +136,18 @@ impl Lifecycle {
 
     /// What a kill does from this status; none when it cannot be killed from here.
     pub fn kill_row(&self, status: &str) -> Option<&KillRow> {
-        self.descriptor.kill.iter().find(|row| row.killable.iter().any(|killable| killable == status))
+        self.descriptor
+            .kill
+            .iter()
+            .find(|row| row.killable.iter().any(|killable| killable == status))
     }
 
     /// One cell for every ordered pair of statuses, row by row in declared order.
     pub fn matrix(&self) -> Vec<Cell<'_>> {
         let statuses = &self.descriptor.statuses;
-        let pairs = statuses.iter().flat_map(|from| statuses.iter().map(move |to| (from, to)));
+        let pairs = statuses
+            .iter()
+            .flat_map(|from| statuses.iter().map(move |to| (from, to)));
         pairs
             .map(|(from, to)| {
                 let edge = self.edge(&from.name, &to.name);

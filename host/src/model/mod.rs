@@ -4,6 +4,7 @@
 //! what lets `transition --dry-run`, replay, property tests and benchmarks call the very code that decides.
 
 mod actor;
+mod bytes;
 mod change;
 mod check;
 mod command;
@@ -15,14 +16,13 @@ mod envelope;
 mod id;
 mod lifecycle;
 mod runtime;
-mod bytes;
 mod time;
 mod value;
 #[cfg(test)]
 mod vectors;
 
-pub use bytes::Bytes;
 pub use actor::{ACTOR_KINDS, Actor};
+pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check};
 pub use command::{Create, Override, Transition};

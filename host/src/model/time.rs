@@ -44,7 +44,9 @@ impl Timestamp {
 
     /// Reads RFC 3339; none when the text is anything else.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        text.parse::<jiff::Timestamp>().ok().map(|moment| Self(moment.as_millisecond()))
+        text.parse::<jiff::Timestamp>()
+            .ok()
+            .map(|moment| Self(moment.as_millisecond()))
     }
 }
 
@@ -80,7 +82,13 @@ mod tests {
 
     #[test]
     fn elapsed_time_is_never_negative_and_never_overflows() {
-        assert_eq!(Timestamp::from_ms(5).since(Timestamp::from_ms(9)), DurationMs::from_ms(0));
-        assert_eq!(Timestamp::from_ms(i64::MAX).plus(DurationMs::from_ms(1)), Timestamp::from_ms(i64::MAX));
+        assert_eq!(
+            Timestamp::from_ms(5).since(Timestamp::from_ms(9)),
+            DurationMs::from_ms(0)
+        );
+        assert_eq!(
+            Timestamp::from_ms(i64::MAX).plus(DurationMs::from_ms(1)),
+            Timestamp::from_ms(i64::MAX)
+        );
     }
 }

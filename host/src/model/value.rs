@@ -38,7 +38,11 @@ pub fn coerce(field: &str, kind: FieldKind, value: &Value) -> Result<Value, Valu
         }
         _ => None,
     };
-    fitting.ok_or_else(|| ValueError { field: field.to_owned(), expected: kind.words(), found: value.to_string() })
+    fitting.ok_or_else(|| ValueError {
+        field: field.to_owned(),
+        expected: kind.words(),
+        found: value.to_string(),
+    })
 }
 
 /// Whether two JSON values are the same: numbers by value, so that 1 and 1.0 are equal.
@@ -62,7 +66,10 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
     const FLOAT_EXACT: f64 = 9_007_199_254_740_992.0;
     number.as_i64().or_else(|| {
         let float = number.as_f64()?;
-        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within the exact range")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "checked to be whole and within the exact range"
+        )]
         (float.fract() == 0.0 && float.abs() <= FLOAT_EXACT).then_some(float as i64)
     })
 }
@@ -81,7 +88,10 @@ mod tests {
         assert_eq!(kept(FieldKind::Integer, json!("3")), None);
         assert_eq!(kept(FieldKind::Boolean, json!(1)), Some(json!(true)));
         assert_eq!(kept(FieldKind::Boolean, json!(2)), None);
-        assert_eq!(kept(FieldKind::Timestamp, json!("1970-01-01T00:00:01Z")), Some(json!(1000)));
+        assert_eq!(
+            kept(FieldKind::Timestamp, json!("1970-01-01T00:00:01Z")),
+            Some(json!(1000))
+        );
         assert_eq!(kept(FieldKind::Timestamp, json!("soon")), None);
         assert_eq!(kept(FieldKind::Text, Value::Null), Some(Value::Null));
     }
@@ -91,6 +101,9 @@ mod tests {
         assert!(json_equal(&json!({"a": [1, 2.0]}), &json!({"a": [1.0, 2]})));
         assert!(!json_equal(&json!({"a": 1}), &json!({"a": 1, "b": null})));
         assert!(!json_equal(&json!(1), &json!("1")));
-        assert!(!json_equal(&json!(9_007_199_254_740_993_i64), &json!(9_007_199_254_740_992_i64)));
+        assert!(!json_equal(
+            &json!(9_007_199_254_740_993_i64),
+            &json!(9_007_199_254_740_992_i64)
+        ));
     }
 }

@@ -1,7 +1,10 @@
 //! The reference system's transitions, case by case: `tests/vectors/transition_cases.json` says what came of each, this
 //! table says what was asked. Exceptions name the section of the semantics they rely on.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first thing that is not as it should be")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
 
 use serde_json::{Value, json};
 
@@ -32,21 +35,32 @@ fn exception(case: &str) -> Option<Exception> {
         "dispatch recovery by non-operator" | "override cannot bypass actor restriction on a declared edge" => {
             Exception::ActorRejected
         }
-        "unknown entity type" | "empty entity id" | "missing row" | "no started_at: no duration" => Exception::NotDecided,
+        "unknown entity type" | "empty entity id" | "missing row" | "no started_at: no duration" => {
+            Exception::NotDecided
+        }
         _ => return None,
     })
 }
 
 fn lifecycle(kind: &str) -> Lifecycle {
-    let bundled = runwarden_bundled::POLICIES.iter().find(|bundled| bundled.kind == kind).unwrap();
+    let bundled = runwarden_bundled::POLICIES
+        .iter()
+        .find(|bundled| bundled.kind == kind)
+        .unwrap();
     Lifecycle::new(serde_json::from_str(bundled.descriptor).unwrap())
 }
 
 fn entity(lifecycle: &Lifecycle, status: &str) -> Entity {
-    let pin = PolicyPin { name: "p".to_owned(), version: "1.0.0".to_owned(), digest: "d".to_owned() };
+    let pin = PolicyPin {
+        name: "p".to_owned(),
+        version: "1.0.0".to_owned(),
+        digest: "d".to_owned(),
+    };
     let mut command = Create::new(lifecycle.kind(), "e", Actor::new("system", "test"));
     command.reason.code = lifecycle.descriptor().reason_codes[0].code.clone();
-    let mut entity = create(lifecycle, &pin, &command, "store", Timestamp::from_ms(START)).unwrap().entity;
+    let mut entity = create(lifecycle, &pin, &command, "store", Timestamp::from_ms(START))
+        .unwrap()
+        .entity;
     entity.enter(lifecycle, status);
     entity
 }
@@ -64,7 +78,10 @@ fn default_code(kind: &str) -> &'static str {
 fn setup(case: &str, command: &mut Transition, entity: &mut Entity) {
     let patch = |command: &mut Transition, pairs: Value| command.patch = pairs.as_object().unwrap().clone();
     let overriding = |actor: &str, justification: &str| {
-        Some(Override { actor: actor.to_owned(), justification: justification.to_owned() })
+        Some(Override {
+            actor: actor.to_owned(),
+            justification: justification.to_owned(),
+        })
     };
     let expecting = |statuses: &[&str]| Some(statuses.iter().map(|status| (*status).to_owned()).collect());
     match case {
@@ -104,13 +121,18 @@ fn setup(case: &str, command: &mut Transition, entity: &mut Entity) {
         "patch end + approximate flag: duration nulled" => {
             patch(command, json!({"ended_at": 5_000_000, "ended_at_is_approximate": 1}));
         }
-        "patch flag only, no end: host measures, flag forced 0" => patch(command, json!({"ended_at_is_approximate": 1})),
+        "patch flag only, no end: host measures, flag forced 0" => {
+            patch(command, json!({"ended_at_is_approximate": 1}))
+        }
         "patch duration kept" => patch(command, json!({"ended_at": 5_000_000, "duration_ms": 42})),
         "row already has measured ended_at: kept" => entity.set_field("ended_at", &json!(4_500_000)),
         "dispatch recovery by operator without patch" => command.actor = Actor::new("operator", "op"),
         "dispatch recovery by operator with patch" => {
             command.actor = Actor::new("operator", "op");
-            patch(command, json!({"attempt": 0, "next_attempt_at": NOW, "last_error": null}));
+            patch(
+                command,
+                json!({"attempt": 0, "next_attempt_at": NOW, "last_error": null}),
+            );
         }
         _ if case.starts_with("override") => command.overriding = overriding("op", "why"),
         _ => {}
@@ -129,9 +151,16 @@ fn check_row(case: &str, after: &Entity, wanted: &Value) {
         assert_eq!(after.field("ended_at"), Value::Null, "{case}");
     }
     if let Some(flag) = wanted["ended_at_is_approximate"].as_i64() {
-        assert_eq!(after.field("ended_at_is_approximate") == json!(true), flag == 1, "{case}");
+        assert_eq!(
+            after.field("ended_at_is_approximate") == json!(true),
+            flag == 1,
+            "{case}"
+        );
     }
-    if let Some(duration) = wanted["duration_ms"].as_f64().filter(|_| wanted["ended_at"].is_number()) {
+    if let Some(duration) = wanted["duration_ms"]
+        .as_f64()
+        .filter(|_| wanted["ended_at"].is_number())
+    {
         assert_eq!(after.field("duration_ms"), json!(duration as i64), "{case}");
     } else if wanted["duration_ms"].is_null() {
         assert_eq!(after.field("duration_ms"), Value::Null, "{case}");
@@ -159,11 +188,20 @@ fn check_case(row: &Value) {
         Decision::Apply(change) => {
             check_row(case, &change.after, &row["row_after"]);
             assert_eq!(row["emitted"] == json!(1), change.makes_event(&lifecycle), "{case}");
-            let wanted: Vec<Value> = row["admin_events"].as_array().unwrap().iter().map(|e| e["action"].clone()).collect();
+            let wanted: Vec<Value> = row["admin_events"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|e| e["action"].clone())
+                .collect();
             if !matches!(exception, Some(Exception::OverrideAudited)) {
                 assert_eq!(audit_actions(&change.admin), wanted, "{case}");
             } else {
-                assert_eq!(audit_actions(&change.admin), [json!("status_transition_override")], "{case}");
+                assert_eq!(
+                    audit_actions(&change.admin),
+                    [json!("status_transition_override")],
+                    "{case}"
+                );
             }
             "applied"
         }

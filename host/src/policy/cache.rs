@@ -25,7 +25,9 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned() }
+        Self {
+            directory: directory.to_owned(),
+        }
     }
 
     /// The compiled component, from the cache or from its bytes.
@@ -52,11 +54,19 @@ impl Cache {
     /// The key of the keyed digests, made on first use. None when the directory cannot hold one: then nothing is kept.
     fn key(&self) -> Option<[u8; MAC_BYTES]> {
         let path = self.directory.join("key");
-        let stored = |path: &Path| fs::read(path).ok().and_then(|bytes| <[u8; MAC_BYTES]>::try_from(bytes).ok());
+        let stored = |path: &Path| {
+            fs::read(path)
+                .ok()
+                .and_then(|bytes| <[u8; MAC_BYTES]>::try_from(bytes).ok())
+        };
         if let Some(key) = stored(&path) {
             return Some(key);
         }
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).ok()?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .ok()?;
         let mut key = [0; MAC_BYTES];
         getrandom::fill(&mut key).ok()?;
         publish(&path, &[&key]).ok()?;
@@ -102,10 +112,15 @@ fn publish(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
     let mut suffix = [0; 8];
     getrandom::fill(&mut suffix).map_err(std::io::Error::other)?;
     let temporary = path.with_extension(format!("{:016x}.tmp", u64::from_le_bytes(suffix)));
-    let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).and_then(|mut file| {
-        parts.iter().try_for_each(|part| file.write_all(part))?;
-        fs::rename(&temporary, path)
-    });
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut file| {
+            parts.iter().try_for_each(|part| file.write_all(part))?;
+            fs::rename(&temporary, path)
+        });
     if written.is_err() {
         // The error that matters is the first one.
         let _ = fs::remove_file(&temporary);

@@ -5,10 +5,10 @@ use wasmtime::component::{Instance, InstancePre};
 
 use super::bindings::exports::runwarden::policy::{execution, guard, health, lifecycle};
 use super::bindings::runwarden::types::types as shared;
+use super::convert;
 use super::fault::PolicyFault;
 use super::instance::{CallState, classify, store};
 use super::limits::Limits;
-use super::convert;
 use crate::model::{Actor, DurationMs, Entity, Fields, HistoryRow, Lifecycle, Outcome, Reason, Timestamp};
 
 /// A component ready to be called.
@@ -149,7 +149,9 @@ impl Callable<'_> {
     pub(super) fn describe(&self) -> Result<lifecycle::Descriptor, PolicyFault> {
         const FUNCTION: &str = "lifecycle.describe";
         let indices = self.indices(FUNCTION, lifecycle::GuestIndices::new(self.pre))?;
-        self.run(FUNCTION, |store, instance| indices.load(&mut *store, instance)?.call_describe(store))
+        self.run(FUNCTION, |store, instance| {
+            indices.load(&mut *store, instance)?.call_describe(store)
+        })
     }
 
     /// Asks the guard: none when it admits, else its code and words.
@@ -179,7 +181,11 @@ impl Callable<'_> {
         if decision.admitted {
             return Ok(None);
         }
-        let code = if decision.code.is_empty() { "guard".to_owned() } else { decision.code };
+        let code = if decision.code.is_empty() {
+            "guard".to_owned()
+        } else {
+            decision.code
+        };
         Ok(Some((code, decision.message)))
     }
 
@@ -193,7 +199,11 @@ impl Callable<'_> {
         })?;
         let judgement = answer.map_err(|fault| self.reported(FUNCTION, fault))?;
         self.refuse_critical(FUNCTION, &judgement.ext)?;
-        let bad = |why: String| PolicyFault::BadAnswer { policy: self.label.to_owned(), function: FUNCTION, why };
+        let bad = |why: String| PolicyFault::BadAnswer {
+            policy: self.label.to_owned(),
+            function: FUNCTION,
+            why,
+        };
         if lifecycle.edge(&asked.entity.status, &judgement.status).is_none() {
             return Err(bad(format!("no edge {} -> {}", asked.entity.status, judgement.status)));
         }
@@ -205,7 +215,10 @@ impl Callable<'_> {
             return Err(bad(format!("field `{name}` is not declared")));
         }
         Ok(Judged {
-            outcome: Outcome { status: judgement.status, code: judgement.code },
+            outcome: Outcome {
+                status: judgement.status,
+                code: judgement.code,
+            },
             summary: judgement.summary,
             patch,
             retry_after: judgement.retry_after.map(DurationMs::from_ms),
@@ -233,9 +246,16 @@ impl Callable<'_> {
         let assessment = answer.map_err(|fault| self.reported(FUNCTION, fault))?;
         if !LEVELS.contains(&assessment.level.as_str()) {
             let why = format!("`{}` is no level of health", assessment.level);
-            return Err(PolicyFault::BadAnswer { policy: self.label.to_owned(), function: FUNCTION, why });
+            return Err(PolicyFault::BadAnswer {
+                policy: self.label.to_owned(),
+                function: FUNCTION,
+                why,
+            });
         }
-        Ok(Assessed { level: assessment.level, message: assessment.message })
+        Ok(Assessed {
+            level: assessment.level,
+            message: assessment.message,
+        })
     }
 
     /// Runs one call in a store of its own.
@@ -245,7 +265,10 @@ impl Callable<'_> {
         call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<R>,
     ) -> Result<R, PolicyFault> {
         let mut store = store(self.pre.engine(), self.label, self.limits);
-        let answered = self.pre.instantiate(&mut store).and_then(|instance| call(&mut store, &instance));
+        let answered = self
+            .pre
+            .instantiate(&mut store)
+            .and_then(|instance| call(&mut store, &instance));
         answered.map_err(|error| classify(&store, function, &error))
     }
 
@@ -257,14 +280,25 @@ impl Callable<'_> {
     }
 
     fn reported(&self, function: &'static str, fault: shared::Fault) -> PolicyFault {
-        PolicyFault::Reported { policy: self.label.to_owned(), function, code: fault.code, message: fault.message }
+        PolicyFault::Reported {
+            policy: self.label.to_owned(),
+            function,
+            code: fault.code,
+            message: fault.message,
+        }
     }
 
     /// An answer with a critical part that this host does not know must not be used in part.
     fn refuse_critical(&self, function: &'static str, ext: &[shared::ExtField]) -> Result<(), PolicyFault> {
-        let Some(unknown) = ext.iter().find(|extension| extension.critical) else { return Ok(()) };
+        let Some(unknown) = ext.iter().find(|extension| extension.critical) else {
+            return Ok(());
+        };
         let why = format!("critical extension `{}` is not known to this host", unknown.key);
-        Err(PolicyFault::BadAnswer { policy: self.label.to_owned(), function, why })
+        Err(PolicyFault::BadAnswer {
+            policy: self.label.to_owned(),
+            function,
+            why,
+        })
     }
 }
 
@@ -279,16 +313,26 @@ fn ending(lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> execution::Endin
         started_at: asked.started_at.as_ms(),
         ended_at: asked.ended_at.as_ms(),
         duration: asked.duration.as_ms(),
-        usage: asked.usage.map(|(user, system, max_resident_bytes)| execution::Usage { user, system, max_resident_bytes }),
+        usage: asked.usage.map(|(user, system, max_resident_bytes)| execution::Usage {
+            user,
+            system,
+            max_resident_bytes,
+        }),
         attempt: asked.entity.structural.attempt.unwrap_or(1),
         attempts_left: 0,
         artifacts: artifacts
-            .map(|(kind, location)| execution::Artifact { kind: kind.clone(), location: location.clone() })
+            .map(|(kind, location)| execution::Artifact {
+                kind: kind.clone(),
+                location: location.clone(),
+            })
             .collect(),
         evidence_wanted: asked.evidence_wanted,
         artifacts_missing: asked.artifacts_missing.to_vec(),
         last_output: asked.last_output.to_vec(),
-        by_table: asked.by_table.map(|o| execution::Outcome { status: o.status.clone(), code: o.code.clone() }),
+        by_table: asked.by_table.map(|o| execution::Outcome {
+            status: o.status.clone(),
+            code: o.code.clone(),
+        }),
         surroundings: asked.surroundings.shown(),
         ext: Vec::new(),
     }

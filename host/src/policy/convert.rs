@@ -6,18 +6,20 @@ use sha2::{Digest, Sha256};
 use super::bindings::exports::runwarden::policy::lifecycle as wit;
 use super::bindings::runwarden::types::types as shared;
 use crate::model::{
-    Actor, Cascade, DeliveryRule, Descriptor, DurationMs, Edge, Entity, ExecutionRule, Extension, Field, FieldKind, Fields,
-    Finding, HealthThreshold, HistoryRow, KillRow, LeaseRule, Outcome, Parameter, Reads, Reason, ReasonCode,
+    Actor, Cascade, DeliveryRule, Descriptor, DurationMs, Edge, Entity, ExecutionRule, Extension, Field, FieldKind,
+    Fields, Finding, HealthThreshold, HistoryRow, KillRow, LeaseRule, Outcome, Parameter, Reads, Reason, ReasonCode,
     RetrySchedule, SameStatus, Severity, Status, VerdictRow,
 };
 
 /// Bytes as lower-case hexadecimal of their SHA-256.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-        text
-    })
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+            text
+        })
 }
 
 /// Gathers what cannot be read while the rest is read.
@@ -42,7 +44,14 @@ pub(super) fn descriptor(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding
         edges: raw.edges.into_iter().map(|edge| read.edge(edge)).collect(),
         same_status: read.same_status(&raw.same_status),
         fields: raw.fields.into_iter().map(|field| read.field(field)).collect(),
-        reason_codes: raw.reason_codes.into_iter().map(|r| ReasonCode { code: r.code, summary: r.summary }).collect(),
+        reason_codes: raw
+            .reason_codes
+            .into_iter()
+            .map(|r| ReasonCode {
+                code: r.code,
+                summary: r.summary,
+            })
+            .collect(),
         emits_events: raw.emits_events,
         measures_end: raw.measures_end,
         execution: raw.execution.map(|rule| read.execution(rule)),
@@ -52,15 +61,26 @@ pub(super) fn descriptor(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding
         delivery: raw.delivery.map(|rule| read.delivery(rule)),
         retry: raw.retry.map(|rule| read.retry(rule)),
         health: raw.health.into_iter().map(health).collect(),
-        parameters: raw.parameters.into_iter().map(|parameter| read.parameter(parameter)).collect(),
+        parameters: raw
+            .parameters
+            .into_iter()
+            .map(|parameter| read.parameter(parameter))
+            .collect(),
         reads: read.reads(raw.reads),
         ext: read.ext("ext", raw.ext),
     };
-    if reader.problems.is_empty() { Ok(descriptor) } else { Err(reader.problems) }
+    if reader.problems.is_empty() {
+        Ok(descriptor)
+    } else {
+        Err(reader.problems)
+    }
 }
 
 fn outcome(raw: shared::Outcome) -> Outcome {
-    Outcome { status: raw.status, code: raw.code }
+    Outcome {
+        status: raw.status,
+        code: raw.code,
+    }
 }
 
 fn health(raw: wit::HealthThreshold) -> HealthThreshold {
@@ -73,7 +93,11 @@ fn health(raw: wit::HealthThreshold) -> HealthThreshold {
 
 impl Reader {
     fn problem(&mut self, place: &str, message: String) {
-        self.problems.push(Finding { severity: Severity::Error, place: place.to_owned(), message });
+        self.problems.push(Finding {
+            severity: Severity::Error,
+            place: place.to_owned(),
+            message,
+        });
     }
 
     fn json(&mut self, place: &str, text: &str) -> Value {
@@ -86,7 +110,11 @@ impl Reader {
     fn ext(&mut self, place: &str, raw: Vec<shared::ExtField>) -> Vec<Extension> {
         let extension = |raw: shared::ExtField| {
             let json = self.json(&format!("{place}.ext.{}", raw.key), &raw.json);
-            Extension { key: raw.key, json, critical: raw.critical }
+            Extension {
+                key: raw.key,
+                json,
+                critical: raw.critical,
+            }
         };
         raw.into_iter().map(extension).collect()
     }
@@ -137,7 +165,12 @@ impl Reader {
 
     fn field(&mut self, raw: wit::Field) -> Field {
         let place = format!("fields.{}", raw.name);
-        Field { kind: self.kind(&place, &raw.kind), ext: self.ext(&place, raw.ext), name: raw.name, summary: raw.summary }
+        Field {
+            kind: self.kind(&place, &raw.kind),
+            ext: self.ext(&place, raw.ext),
+            name: raw.name,
+            summary: raw.summary,
+        }
     }
 
     fn execution(&mut self, raw: wit::ExecutionRule) -> ExecutionRule {
@@ -265,7 +298,13 @@ impl Reader {
 
 /// Fields as a component reads them.
 pub(super) fn named(fields: &Fields) -> Vec<shared::NamedJson> {
-    fields.iter().map(|(name, value)| shared::NamedJson { name: name.clone(), json: value.to_string() }).collect()
+    fields
+        .iter()
+        .map(|(name, value)| shared::NamedJson {
+            name: name.clone(),
+            json: value.to_string(),
+        })
+        .collect()
 }
 
 /// Fields as a component wrote them.
@@ -289,7 +328,10 @@ pub(super) fn reason(reason: &Reason) -> shared::Reason {
 }
 
 pub(super) fn actor(actor: &Actor) -> shared::Actor {
-    shared::Actor { kind: actor.kind.clone(), id: actor.id.clone() }
+    shared::Actor {
+        kind: actor.kind.clone(),
+        id: actor.id.clone(),
+    }
 }
 
 /// An entity as a component reads it; tags only if the descriptor asked for them.
@@ -302,7 +344,12 @@ pub(super) fn entity(entity: &Entity, reads: &Reads) -> shared::Entity {
         version: entity.version,
         reason: reason(&entity.reason),
         fields: named(&entity.all_fields()),
-        tags: tags.map(|(key, value)| shared::Tag { key: key.clone(), value: value.clone() }).collect(),
+        tags: tags
+            .map(|(key, value)| shared::Tag {
+                key: key.clone(),
+                value: value.clone(),
+            })
+            .collect(),
         created_at: entity.created_at.as_ms(),
         updated_at: entity.updated_at.as_ms(),
         root: entity.root.clone().unwrap_or_else(|| entity.reference.id.clone()),

@@ -104,6 +104,10 @@ impl InstallError {
     /// One problem with its place.
     pub(super) fn problem(place: &str, message: impl Into<String>) -> Self {
         let severity = crate::model::Severity::Error;
-        Self::Unusable(vec![Finding { severity, place: place.to_owned(), message: message.into() }])
+        Self::Unusable(vec![Finding {
+            severity,
+            place: place.to_owned(),
+            message: message.into(),
+        }])
     }
 }

@@ -46,7 +46,9 @@ pub struct Inspected {
 impl Inspected {
     /// Whether the interface is exported, `guard` for `runwarden:policy/guard`.
     pub fn exports(&self, interface: &str) -> bool {
-        self.exports.iter().any(|export| export.interface.rsplit('/').next() == Some(interface))
+        self.exports
+            .iter()
+            .any(|export| export.interface.rsplit('/').next() == Some(interface))
     }
 }
 
@@ -65,11 +67,14 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
         return Err(InstallError::problem("header", message));
     }
     if !Parser::is_component(bytes) {
-        let message = "a core module, not a component: link it with `wasm-component-ld`, or run `wasm-tools component new`";
+        let message =
+            "a core module, not a component: link it with `wasm-component-ld`, or run `wasm-tools component new`";
         return Err(InstallError::problem("header", message));
     }
     let mut validator = Validator::new_with_features(WasmFeatures::default());
-    validator.validate_all(bytes).map_err(|error| InstallError::problem("component", error.to_string()))?;
+    validator
+        .validate_all(bytes)
+        .map_err(|error| InstallError::problem("component", error.to_string()))?;
     let (imports, exports) = names(bytes).map_err(|error| InstallError::problem("component", error.to_string()))?;
     judge(imports, &exports)
 }
@@ -77,7 +82,12 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
 /// The interfaces of ours that a component exports, with their versions: names alone, nothing is validated.
 pub(crate) fn exported(bytes: &[u8]) -> Option<Vec<String>> {
     let (_, exports) = names(bytes).ok()?;
-    Some(exports.into_iter().filter(|export| EXPORTS.contains(&split(export).0)).collect())
+    Some(
+        exports
+            .into_iter()
+            .filter(|export| EXPORTS.contains(&split(export).0))
+            .collect(),
+    )
 }
 
 /// The names of the outermost component's imports and exports.
@@ -85,7 +95,10 @@ fn names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), wasmparser::BinaryR
     let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload? {
-            Payload::Version { encoding: Encoding::Component | Encoding::Module, .. } => depth += 1,
+            Payload::Version {
+                encoding: Encoding::Component | Encoding::Module,
+                ..
+            } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
@@ -106,7 +119,11 @@ fn names(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), wasmparser::BinaryR
 fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallError> {
     let mut problems = Vec::new();
     let mut report = |place: String, message: String| {
-        problems.push(Finding { severity: Severity::Error, place, message });
+        problems.push(Finding {
+            severity: Severity::Error,
+            place,
+            message,
+        });
     };
     for import in &imports {
         let (interface, version) = split(import);
@@ -127,15 +144,23 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
         if !version.starts_with(WIT_LINE) {
             report(format!("exports.{export}"), newer(version));
         }
-        ours.push(Export { interface: interface.to_owned(), version: version.to_owned() });
+        ours.push(Export {
+            interface: interface.to_owned(),
+            version: version.to_owned(),
+        });
     }
     let offers = |name: &str| ours.iter().any(|export| export.interface == name);
     if !offers(EXPORTS[0]) && !offers(EXPORTS[5]) {
-        let message = "exports neither runwarden:policy/lifecycle nor runwarden:notify/notifier: it is no policy and no handler";
+        let message =
+            "exports neither runwarden:policy/lifecycle nor runwarden:notify/notifier: it is no policy and no handler";
         report("exports".to_owned(), message.to_owned());
     }
     ours.sort_by(|a, b| a.interface.cmp(&b.interface));
-    if problems.is_empty() { Ok(Inspected { exports: ours, imports }) } else { Err(InstallError::Unusable(problems)) }
+    if problems.is_empty() {
+        Ok(Inspected { exports: ours, imports })
+    } else {
+        Err(InstallError::Unusable(problems))
+    }
 }
 
 fn split(name: &str) -> (&str, &str) {
@@ -144,7 +169,9 @@ fn split(name: &str) -> (&str, &str) {
 
 fn newer(version: &str) -> String {
     let version = if version.is_empty() { "no version" } else { version };
-    format!("WIT {version}: this runwarden speaks {WIT_LINE}x; build against the files that `runwarden policy wit DIR` writes")
+    format!(
+        "WIT {version}: this runwarden speaks {WIT_LINE}x; build against the files that `runwarden policy wit DIR` writes"
+    )
 }
 
 fn advice(interface: &str) -> &'static str {

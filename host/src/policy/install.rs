@@ -33,15 +33,27 @@ pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> 
     let digest = sha256_hex(bytes);
     let inspected = inspect(bytes, limits)?;
     if !inspected.exports("lifecycle") {
-        return Err(InstallError::problem("exports", "a handler, not a policy: it exports no runwarden:policy/lifecycle"));
+        return Err(InstallError::problem(
+            "exports",
+            "a handler, not a policy: it exports no runwarden:policy/lifecycle",
+        ));
     }
     let label = &digest[..12];
     let not_loadable = |error: wasmtime::Error| {
-        InstallError::Fault(PolicyFault::NotLoadable { policy: label.to_owned(), why: format!("{error:#}") })
+        InstallError::Fault(PolicyFault::NotLoadable {
+            policy: label.to_owned(),
+            why: format!("{error:#}"),
+        })
     };
-    let component = engine().and_then(|engine| Component::new(engine, bytes)).map_err(not_loadable)?;
+    let component = engine()
+        .and_then(|engine| Component::new(engine, bytes))
+        .map_err(not_loadable)?;
     let pre = link(&component).map_err(not_loadable)?;
-    let callable = Callable { label, pre: &pre, limits };
+    let callable = Callable {
+        label,
+        pre: &pre,
+        limits,
+    };
     let described = callable.describe().map_err(InstallError::Fault)?;
     let again = callable.describe().map_err(InstallError::Fault)?;
     let descriptor = convert::descriptor(described).map_err(InstallError::Unusable)?;
@@ -52,12 +64,18 @@ pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> 
     }
     let mut findings = check(&descriptor);
     findings.extend(missing_functions(&descriptor, &inspected));
-    let (errors, warnings): (Vec<Finding>, _) =
-        findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+    let (errors, warnings): (Vec<Finding>, _) = findings
+        .into_iter()
+        .partition(|finding| finding.severity == Severity::Error);
     if !errors.is_empty() {
         return Err(InstallError::Unusable(errors));
     }
-    Ok(Candidate { digest, inspected, descriptor, warnings })
+    Ok(Candidate {
+        digest,
+        inspected,
+        descriptor,
+        warnings,
+    })
 }
 
 /// Where the descriptor counts on a function that is not exported, or exports one that is never asked.
@@ -66,11 +84,19 @@ fn missing_functions(descriptor: &Descriptor, inspected: &Inspected) -> Vec<Find
     let mut findings = Vec::new();
     if let Some(index) = guarded.filter(|_| !inspected.exports("guard")) {
         let message = "is guarded, and the component exports no runwarden:policy/guard".to_owned();
-        findings.push(Finding { severity: Severity::Error, place: format!("edges[{index}]"), message });
+        findings.push(Finding {
+            severity: Severity::Error,
+            place: format!("edges[{index}]"),
+            message,
+        });
     }
     if guarded.is_none() && inspected.exports("guard") {
         let message = "runwarden:policy/guard is exported and no edge is guarded: it is never asked".to_owned();
-        findings.push(Finding { severity: Severity::Warning, place: "exports".to_owned(), message });
+        findings.push(Finding {
+            severity: Severity::Warning,
+            place: "exports".to_owned(),
+            message,
+        });
     }
     findings
 }

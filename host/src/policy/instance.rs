@@ -5,7 +5,9 @@ use wasmtime::{ResourceLimiter, Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 use super::bindings::runwarden::host::diagnostics;
 use super::fault::PolicyFault;
-use super::limits::{DIAGNOSTIC_LINE_BYTES_MAX, DIAGNOSTIC_LINES_MAX, EPOCH_TICK, INSTANCES_MAX, Limits, TABLE_ELEMENTS_MAX};
+use super::limits::{
+    DIAGNOSTIC_LINE_BYTES_MAX, DIAGNOSTIC_LINES_MAX, EPOCH_TICK, INSTANCES_MAX, Limits, TABLE_ELEMENTS_MAX,
+};
 
 /// What the host keeps for one call.
 pub(super) struct CallState {
@@ -83,7 +85,14 @@ pub(super) fn store(engine: &wasmtime::Engine, policy: &str, limits: Limits) -> 
         .memories(INSTANCES_MAX)
         .trap_on_grow_failure(true)
         .build();
-    let state = CallState { policy: policy.to_owned(), limits, inner, memory_refused: false, lines: 0, panic: None };
+    let state = CallState {
+        policy: policy.to_owned(),
+        limits,
+        inner,
+        memory_refused: false,
+        lines: 0,
+        panic: None,
+    };
     let mut store = Store::new(engine, state);
     store.limiter(|state| state);
     store.set_fuel(limits.fuel).expect("the engine counts fuel");
@@ -107,17 +116,38 @@ pub(super) fn classify(store: &Store<CallState>, function: &'static str, error: 
     let policy = state.policy.clone();
     let limits = state.limits;
     if state.memory_refused {
-        return PolicyFault::OutOfMemory { policy, function, limit_bytes: limits.memory_bytes };
+        return PolicyFault::OutOfMemory {
+            policy,
+            function,
+            limit_bytes: limits.memory_bytes,
+        };
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => PolicyFault::OutOfFuel { policy, function, fuel: limits.fuel },
-        Some(Trap::Interrupt) => PolicyFault::OutOfTime { policy, function, limit_ms: limits.wall.as_millis() },
+        Some(Trap::OutOfFuel) => PolicyFault::OutOfFuel {
+            policy,
+            function,
+            fuel: limits.fuel,
+        },
+        Some(Trap::Interrupt) => PolicyFault::OutOfTime {
+            policy,
+            function,
+            limit_ms: limits.wall.as_millis(),
+        },
         Some(trap) => {
             let message = state.panic.clone().unwrap_or_else(|| trap.to_string());
             let backtrace = error.downcast_ref::<wasmtime::WasmBacktrace>().map(ToString::to_string);
-            PolicyFault::Trapped { policy, function, message, backtrace: backtrace.unwrap_or_default() }
+            PolicyFault::Trapped {
+                policy,
+                function,
+                message,
+                backtrace: backtrace.unwrap_or_default(),
+            }
         }
         // No trap: the component returned, and what it returned could not be taken in.
-        None => PolicyFault::BadAnswer { policy, function, why: format!("{error:#}") },
+        None => PolicyFault::BadAnswer {
+            policy,
+            function,
+            why: format!("{error:#}"),
+        },
     }
 }

@@ -39,7 +39,13 @@ impl Policies {
     /// The policies of a store; compiled code is kept below `cache`.
     pub fn new(store: Arc<dyn Store>, cache: &Path, limits: Limits) -> Self {
         let cache = Cache::new(cache);
-        Self { store, cache, limits, lifecycles: Mutex::default(), linked: Mutex::default() }
+        Self {
+            store,
+            cache,
+            limits,
+            lifecycles: Mutex::default(),
+            linked: Mutex::default(),
+        }
     }
 
     /// What a component may use in one call.
@@ -55,7 +61,9 @@ impl Policies {
         if let Some(known) = lock(&self.lifecycles).get(digest) {
             return Ok(Some(Arc::clone(known)));
         }
-        let Some(text) = self.store.descriptor(digest)? else { return Ok(None) };
+        let Some(text) = self.store.descriptor(digest)? else {
+            return Ok(None);
+        };
         let descriptor = serde_json::from_str(&text).map_err(|error| StoreError::Corrupt {
             path: "components".to_owned(),
             what: format!("the descriptor of {digest}: {error}"),
@@ -70,8 +78,12 @@ impl Policies {
     /// # Errors
     /// The store cannot be read.
     pub fn active(&self, kind: &str) -> Result<Option<Selected>, StoreError> {
-        let Some(activation) = self.store.activations(kind)?.into_iter().next() else { return Ok(None) };
-        let Some(mut selected) = self.installed(&activation.digest)? else { return Ok(None) };
+        let Some(activation) = self.store.activations(kind)?.into_iter().next() else {
+            return Ok(None);
+        };
+        let Some(mut selected) = self.installed(&activation.digest)? else {
+            return Ok(None);
+        };
         selected.parameters = activation.parameters;
         Ok(Some(selected))
     }
@@ -81,14 +93,20 @@ impl Policies {
     /// # Errors
     /// The store cannot be read.
     pub fn installed(&self, digest: &str) -> Result<Option<Selected>, StoreError> {
-        let Some(lifecycle) = self.lifecycle(digest)? else { return Ok(None) };
+        let Some(lifecycle) = self.lifecycle(digest)? else {
+            return Ok(None);
+        };
         let descriptor = lifecycle.descriptor();
         let pin = PolicyPin {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
             digest: digest.to_owned(),
         };
-        Ok(Some(Selected { pin, lifecycle, parameters: Fields::new() }))
+        Ok(Some(Selected {
+            pin,
+            lifecycle,
+            parameters: Fields::new(),
+        }))
     }
 
     /// The parameters in force for entities of a component: those of its newest activation, defaults filled in.
@@ -104,7 +122,10 @@ impl Policies {
         let set = activations.into_iter().find(|activation| activation.digest == digest);
         let set = set.map(|activation| activation.parameters).unwrap_or_default();
         let value = |name: &str, default: &serde_json::Value| set.get(name).unwrap_or(default).clone();
-        Ok(declared.iter().map(|p| (p.name.clone(), value(&p.name, &p.default))).collect())
+        Ok(declared
+            .iter()
+            .map(|p| (p.name.clone(), value(&p.name, &p.default)))
+            .collect())
     }
 
     /// Whether the component exports the optional interface: `guard`, `execution`, `health`, `migrate`.
@@ -149,8 +170,14 @@ impl Policies {
         call: impl FnOnce(&Callable<'_>, &Lifecycle) -> Result<R, PolicyFault>,
     ) -> Result<R, PolicyFault> {
         let label = format!("{}@{}", pin.name, pin.version);
-        let from_store = |source| PolicyFault::Store { policy: label.clone(), source };
-        let absent = || PolicyFault::NotLoadable { policy: label.clone(), why: "it is not installed".to_owned() };
+        let from_store = |source| PolicyFault::Store {
+            policy: label.clone(),
+            source,
+        };
+        let absent = || PolicyFault::NotLoadable {
+            policy: label.clone(),
+            why: "it is not installed".to_owned(),
+        };
         let lifecycle = self.lifecycle(&pin.digest).map_err(from_store)?.ok_or_else(absent)?;
         let known = lock(&self.linked).get(&pin.digest).cloned();
         let pre = match known {
@@ -164,7 +191,14 @@ impl Policies {
                 pre
             }
         };
-        call(&Callable { label: &label, pre: &pre, limits: self.limits }, &lifecycle)
+        call(
+            &Callable {
+                label: &label,
+                pre: &pre,
+                limits: self.limits,
+            },
+            &lifecycle,
+        )
     }
 
     fn link(&self, pin: &PolicyPin) -> wasmtime::Result<InstancePre<CallState>> {
@@ -187,19 +221,30 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub fn select<'a>(components: &'a [ComponentRecord], words: &str) -> Vec<&'a ComponentRecord> {
     const DIGEST_PREFIX_CHARS_MIN: usize = 8;
     let is_digest = words.len() >= DIGEST_PREFIX_CHARS_MIN && words.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let (name, version) = words.split_once('@').map_or((words, None), |(name, version)| (name, Some(version)));
+    let (name, version) = words
+        .split_once('@')
+        .map_or((words, None), |(name, version)| (name, Some(version)));
     let version_fits = |record: &ComponentRecord| {
         version.is_none_or(|wanted| {
             record.version == wanted
-                || record.version.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'))
+                || record
+                    .version
+                    .strip_prefix(wanted)
+                    .is_some_and(|rest| rest.starts_with('.'))
                 || (wanted.len() >= DIGEST_PREFIX_CHARS_MIN && record.digest.starts_with(wanted))
         })
     };
     let mut found: Vec<&ComponentRecord> = components
         .iter()
-        .filter(|record| (record.name == name && version_fits(record)) || (is_digest && record.digest.starts_with(words)))
+        .filter(|record| {
+            (record.name == name && version_fits(record)) || (is_digest && record.digest.starts_with(words))
+        })
         .collect();
-    found.sort_by(|a, b| version_key(&b.version).cmp(&version_key(&a.version)).then(b.installed_at.cmp(&a.installed_at)));
+    found.sort_by(|a, b| {
+        version_key(&b.version)
+            .cmp(&version_key(&a.version))
+            .then(b.installed_at.cmp(&a.installed_at))
+    });
     found
 }
 

@@ -1,6 +1,9 @@
 //! The bundled components, really compiled and called.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first thing that is not as it should be")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
 
 use super::*;
 use crate::model::Descriptor;
@@ -28,7 +31,10 @@ fn what_is_no_component_is_refused_with_its_reason() {
     assert_eq!(place(b"\0asm\x01\0\0\0"), "header");
     let bytes = runwarden_bundled::POLICIES[0].component;
     assert_eq!(place(&bytes[..bytes.len() / 2]), "component");
-    let tight = Limits { component_bytes: 1_000, ..Limits::DEFAULT };
+    let tight = Limits {
+        component_bytes: 1_000,
+        ..Limits::DEFAULT
+    };
     assert!(matches!(prepare(bytes, tight), Err(InstallError::Unusable(findings)) if findings[0].place == "size"));
 }
 
@@ -44,7 +50,16 @@ fn each_limit_ends_the_call_as_a_fault_of_its_own() {
         change(&mut limits);
         fault(limits)
     };
-    assert!(matches!(tight(|limits| limits.fuel = 1_000), PolicyFault::OutOfFuel { .. }));
-    assert!(matches!(tight(|limits| limits.memory_bytes = 1_000), PolicyFault::OutOfMemory { .. }));
-    assert!(matches!(tight(|limits| limits.answer_bytes = 100), PolicyFault::BadAnswer { .. }));
+    assert!(matches!(
+        tight(|limits| limits.fuel = 1_000),
+        PolicyFault::OutOfFuel { .. }
+    ));
+    assert!(matches!(
+        tight(|limits| limits.memory_bytes = 1_000),
+        PolicyFault::OutOfMemory { .. }
+    ));
+    assert!(matches!(
+        tight(|limits| limits.answer_bytes = 100),
+        PolicyFault::BadAnswer { .. }
+    ));
 }

@@ -36,8 +36,7 @@ pub(super) type Packet = (FromShim, Vec<OwnedFd>);
 impl Control {
     /// Takes over a socket and makes it non-blocking.
     pub(super) fn new(socket: OwnedFd) -> Result<Self, ProcessError> {
-        rustix::io::ioctl_fionbio(&socket, true)
-            .map_err(ProcessError::system("prepare the control socket"))?;
+        rustix::io::ioctl_fionbio(&socket, true).map_err(ProcessError::system("prepare the control socket"))?;
         Ok(Self { socket })
     }
 
@@ -51,10 +50,7 @@ impl Control {
                 Ok(Some((FromShim::Output, _))) => Event::Output,
                 Ok(Some((FromShim::Ended, _))) => Event::Ended,
                 Ok(Some((FromShim::CloseStdin, _))) => Event::CloseStdin,
-                Ok(Some((
-                    FromShim::Held { .. } | FromShim::Started | FromShim::StartFailed { .. },
-                    _,
-                ))) => continue,
+                Ok(Some((FromShim::Held { .. } | FromShim::Started | FromShim::StartFailed { .. }, _))) => continue,
                 Ok(None) => return Ok(None),
                 Err(ProcessError::ShimGone) => Event::ShimGone,
                 Err(error) => return Err(error),
@@ -97,9 +93,7 @@ impl Control {
     pub(super) fn send(&self, message: &ToShim, descriptors: &[RawFd]) -> Result<(), ProcessError> {
         match packet::send(self.as_fd(), &message.encode(), descriptors) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(ProcessError::ShimGone),
-            Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => {
-                Err(ProcessError::ShimGone)
-            }
+            Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => Err(ProcessError::ShimGone),
             other => other.map_err(ProcessError::system("write the control socket")),
         }
     }

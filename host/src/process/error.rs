@@ -72,16 +72,9 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    pub(super) fn file(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::File {
-            action,
-            path,
-            source,
-        }
+        move |source| Self::File { action, path, source }
     }
 
     pub(super) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {

@@ -32,7 +32,10 @@ pub fn artifacts(run_directory: &[u8]) -> Vec<(String, String)> {
 
 fn sorted(mut files: Vec<PathBuf>) -> Vec<(String, String)> {
     files.sort();
-    files.into_iter().map(|path| ("file".to_owned(), path.to_string_lossy().into_owned())).collect()
+    files
+        .into_iter()
+        .map(|path| ("file".to_owned(), path.to_string_lossy().into_owned()))
+        .collect()
 }
 
 /// The last bytes of a run's output: of the merged log, else of standard output.
@@ -41,7 +44,9 @@ fn sorted(mut files: Vec<PathBuf>) -> Vec<(String, String)> {
 /// A log that is there cannot be read.
 pub fn last_output(run: &RunDir, bytes: u64) -> Result<Vec<u8>, ProcessError> {
     let logs = [run.log(Stream::Output), run.log(Stream::Stdout)];
-    let Some(path) = logs.into_iter().find(|path| path.exists()) else { return Ok(Vec::new()) };
+    let Some(path) = logs.into_iter().find(|path| path.exists()) else {
+        return Ok(Vec::new());
+    };
     let read = || -> std::io::Result<Vec<u8>> {
         let mut log = File::open(&path)?;
         let length = log.metadata()?.len();
@@ -55,7 +60,10 @@ pub fn last_output(run: &RunDir, bytes: u64) -> Result<Vec<u8>, ProcessError> {
 
 /// The machine's own name: its machine id, else its host name.
 pub fn machine_name() -> String {
-    let id = fs::read_to_string("/etc/machine-id").ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    let id = fs::read_to_string("/etc/machine-id")
+        .ok()
+        .map(|id| id.trim().to_owned())
+        .filter(|id| !id.is_empty());
     id.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 

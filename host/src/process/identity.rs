@@ -106,11 +106,7 @@ impl Place {
 }
 
 fn namespace(kind: &str) -> Option<u64> {
-    Some(
-        rustix::fs::stat(format!("/proc/self/ns/{kind}"))
-            .ok()?
-            .st_ino,
-    )
+    Some(rustix::fs::stat(format!("/proc/self/ns/{kind}")).ok()?.st_ino)
 }
 
 /// What is known of a recorded process now.
@@ -174,11 +170,7 @@ pub fn capture(pid: i32, place: &Place, attempt_token: &str) -> Result<Identity,
 }
 
 /// Takes the identity of the process behind a descriptor.
-pub(super) fn capture_held(
-    process: &PidFd,
-    place: &Place,
-    token: &str,
-) -> Result<Identity, ProcessError> {
+pub(super) fn capture_held(process: &PidFd, place: &Place, token: &str) -> Result<Identity, ProcessError> {
     let stat = stat::read(process.pid()).ok();
     // Read, then asked: still running means that the line read was this process's.
     if process.has_exited()? {
@@ -265,8 +257,7 @@ fn judge(process: PidFd, identity: &Identity, place: &Place) -> Liveness {
     if same_inode == Some(false) {
         return gone(Gone::Recycled);
     }
-    let comparable =
-        identity.time_namespace.is_some() && identity.time_namespace == place.time_namespace;
+    let comparable = identity.time_namespace.is_some() && identity.time_namespace == place.time_namespace;
     let stat = stat::read(identity.pid);
     // Read, then asked: still running means that the line read was this process's.
     match process.has_exited() {

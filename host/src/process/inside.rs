@@ -58,9 +58,7 @@ pub fn is_inside(shim: &Identity, place: &Place) -> Inside {
 pub fn members_below(shim: i32) -> Result<Vec<Survivor>, ProcessError> {
     let directory = fs::read_dir("/proc").map_err(ProcessError::file("read", "/proc"))?;
     let pids = directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let mut rest: Vec<_> = pids
-        .filter_map(|pid| Some((pid, stat::read(pid).ok()?)))
-        .collect();
+    let mut rest: Vec<_> = pids.filter_map(|pid| Some((pid, stat::read(pid).ok()?))).collect();
     let mut members = Vec::new();
     let mut parents = vec![shim];
     while let Some(parent) = parents.pop() {

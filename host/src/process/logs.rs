@@ -65,12 +65,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(
-        order: &[u8],
-        stdout: u64,
-        stderr: u64,
-        expected: &[(Option<u64>, Stream, Range<u64>)],
-    ) {
+    fn check(order: &[u8], stdout: u64, stderr: u64, expected: &[(Option<u64>, Stream, Range<u64>)]) {
         let length = |stream| match stream {
             Stream::Output => 0,
             Stream::Stdout => stdout,
@@ -104,21 +99,13 @@ mod tests {
 
     #[test]
     fn no_byte_is_left_out_when_the_order_is_lost() {
-        check(
-            &[],
-            4,
-            2,
-            &[(None, Stream::Stderr, 0..2), (None, Stream::Stdout, 0..4)],
-        );
+        check(&[], 4, 2, &[(None, Stream::Stderr, 0..2), (None, Stream::Stdout, 0..4)]);
         let log = order(&[(1, Stream::Stdout, 3)]);
         check(
             &log,
             4,
             0,
-            &[
-                (None, Stream::Stdout, 0..3),
-                (Some(1), Stream::Stdout, 3..4),
-            ],
+            &[(None, Stream::Stdout, 0..3), (Some(1), Stream::Stdout, 3..4)],
         );
     }
 }

@@ -9,8 +9,8 @@
 //! anybody is there to read it.
 
 mod control;
-mod evidence;
 mod error;
+mod evidence;
 mod exit;
 mod identity;
 mod inside;

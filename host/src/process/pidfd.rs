@@ -126,9 +126,7 @@ impl PidFd {
 
     /// Opens the very process a handle was taken of; `ESTALE` when it is gone.
     pub(super) fn from_handle(handle: &[u8], pid: i32) -> io::Result<Self> {
-        let (kind, data) = handle
-            .split_first_chunk::<4>()
-            .ok_or(io::ErrorKind::InvalidInput)?;
+        let (kind, data) = handle.split_first_chunk::<4>().ok_or(io::ErrorKind::InvalidInput)?;
         let mut raw = RawHandle {
             bytes: 0,
             kind: i32::from_le_bytes(*kind),
@@ -177,10 +175,7 @@ impl AsFd for PidFd {
 }
 
 /// Waits until a descriptor is readable, at most this long; whether it is.
-pub(super) fn wait_readable(
-    descriptor: BorrowedFd<'_>,
-    at_most: Duration,
-) -> Result<bool, ProcessError> {
+pub(super) fn wait_readable(descriptor: BorrowedFd<'_>, at_most: Duration) -> Result<bool, ProcessError> {
     let until = std::time::Instant::now() + at_most;
     loop {
         let left = until.saturating_duration_since(std::time::Instant::now());

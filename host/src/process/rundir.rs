@@ -43,10 +43,7 @@ impl RunDir {
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, ProcessError> {
         let run = Self::at(path);
         for directory in [run.path.clone(), run.artifacts()] {
-            let made = DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&directory);
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
             made.map_err(ProcessError::file("create", directory))?;
         }
         Ok(run)
@@ -105,8 +102,8 @@ impl RunDir {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ExitFile::Absent),
             Err(error) => return Err(ProcessError::file("read", path)(error)),
         };
-        let record: ExitRecord = serde_json::from_slice(&text)
-            .map_err(|source| ProcessError::NotARecord { path, source })?;
+        let record: ExitRecord =
+            serde_json::from_slice(&text).map_err(|source| ProcessError::NotARecord { path, source })?;
         Ok(if record.token == attempt_token {
             ExitFile::Recorded(Box::new(record))
         } else {
@@ -217,21 +214,14 @@ fn lock_within(file: &File, at_most: Duration) -> Result<(), rustix::io::Errno> 
     let until = Instant::now() + at_most;
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
-                std::thread::sleep(LOCK_PAUSE)
-            }
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
             other => return other,
         }
     }
 }
 
 /// Writes a file under another name, makes it durable, and gives it its name.
-pub(super) fn write_whole(
-    directory: &Path,
-    name: &str,
-    content: &[u8],
-    mode: u32,
-) -> Result<PathBuf, ProcessError> {
+pub(super) fn write_whole(directory: &Path, name: &str, content: &[u8], mode: u32) -> Result<PathBuf, ProcessError> {
     let path = directory.join(name);
     let temporary = directory.join(format!(".{name}.{}.tmp", std::process::id()));
     let write = || -> io::Result<()> {

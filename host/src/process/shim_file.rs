@@ -32,6 +32,5 @@ pub fn install_shim(cache: &Path, bytes: &[u8]) -> Result<PathBuf, ProcessError>
 
 fn is_ours(path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    fs::symlink_metadata(path)
-        .is_ok_and(|found| found.is_file() && found.uid() == own && found.mode() & 0o777 == 0o700)
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.uid() == own && found.mode() & 0o777 == 0o700)
 }

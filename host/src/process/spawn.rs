@@ -200,9 +200,7 @@ impl Held {
     /// When the shim does not end.
     pub fn abandon(self) -> Result<(), ProcessError> {
         let Self {
-            control,
-            shim_process,
-            ..
+            control, shim_process, ..
         } = self;
         drop(control);
         if shim_process.wait_for_exit(ANSWER_WITHIN)? {
@@ -216,11 +214,7 @@ impl Held {
 /// Finds what no process can be given, before anything is created.
 fn validate(command: &Command) -> Result<(), ProcessError> {
     let invalid = |what: String, why| Err(ProcessError::InvalidCommand { what, why });
-    if command
-        .argv
-        .first()
-        .is_none_or(|program| program.is_empty())
-    {
+    if command.argv.first().is_none_or(|program| program.is_empty()) {
         return invalid("the program".to_owned(), "is empty");
     }
     let finish = command.finish.iter().flat_map(|finish| &finish.argv);
@@ -238,10 +232,7 @@ fn validate(command: &Command) -> Result<(), ProcessError> {
     }
     for (name, value) in &command.environment {
         if name.is_empty() || name.as_bytes().contains(&b'=') {
-            return invalid(
-                format!("the variable name {name:?}"),
-                "is empty or contains `=`",
-            );
+            return invalid(format!("the variable name {name:?}"), "is empty or contains `=`");
         }
         check_string("a variable name", name.as_bytes(), 0)?;
         check_string(
@@ -272,8 +263,7 @@ fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
 
 fn specification(command: &Command, run_directory: &Path) -> Spec {
     let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
-    let variable =
-        |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let variable = |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
     let (io, window) = match &command.io {
         Io::Pty(window) => (IoMode::Pty, *window),
         Io::Inherit(_) => (IoMode::InheritStdin, Window::default()),
@@ -325,12 +315,9 @@ impl Wires {
             (Io::Inherit(stdin), StopBy::Signal(_)) => wires.stdin = Some(stdin),
             (Io::Null, StopBy::Signal(_)) | (Io::Pty(_), _) => {}
             (io @ (Io::Inherit(_) | Io::Null), StopBy::Stdin) => {
-                let (reader, writer) =
-                    std::io::pipe().map_err(ProcessError::system("make a pipe"))?;
+                let (reader, writer) = std::io::pipe().map_err(ProcessError::system("make a pipe"))?;
                 if matches!(io, Io::Inherit(_)) {
-                    let copy = writer
-                        .try_clone()
-                        .map_err(ProcessError::system("copy a pipe"))?;
+                    let copy = writer.try_clone().map_err(ProcessError::system("copy a pipe"))?;
                     wires.starter_stdin = Some(copy.into());
                 }
                 (wires.stdin, wires.stdin_writer) = (Some(reader.into()), Some(writer.into()));
@@ -341,11 +328,7 @@ impl Wires {
 
     fn passed(&self) -> (Passed, Vec<RawFd>) {
         let present = |fd: &Option<OwnedFd>| {
-            if fd.is_some() {
-                Present::Yes
-            } else {
-                Present::No
-            }
+            if fd.is_some() { Present::Yes } else { Present::No }
         };
         let passed = Passed {
             stdin: present(&self.stdin),
@@ -353,10 +336,7 @@ impl Wires {
             stdin_writer: present(&self.stdin_writer),
         };
         let all = [&self.stdin, &self.image, &self.stdin_writer];
-        (
-            passed,
-            all.into_iter().flatten().map(|fd| fd.as_raw_fd()).collect(),
-        )
+        (passed, all.into_iter().flatten().map(|fd| fd.as_raw_fd()).collect())
     }
 }
 
@@ -379,16 +359,11 @@ fn start_shim(shim: &Path, reference: &str, socket: &OwnedFd) -> Result<(), Proc
     let number = socket.as_raw_fd();
     let mut command = process::Command::new(shim);
     command.arg0("runwarden-shim").arg(reference).env_clear();
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let pass_socket = move || {
         // SAFETY: both calls are async-signal-safe. A descriptor that is 3 already keeps its close-on-exec flag
         // through dup2, so the flag is cleared by hand.
-        let passed = unsafe {
-            libc::dup2(number, CONTROL_FD) != -1 && libc::fcntl(CONTROL_FD, libc::F_SETFD, 0) != -1
-        };
+        let passed = unsafe { libc::dup2(number, CONTROL_FD) != -1 && libc::fcntl(CONTROL_FD, libc::F_SETFD, 0) != -1 };
         if passed {
             Ok(())
         } else {

@@ -31,12 +31,7 @@ pub enum Wake {
 ///
 /// # Errors
 /// When the request cannot be written; nobody was woken then.
-pub fn ask_stop(
-    run: &RunDir,
-    slot: &Slot,
-    shim: &Identity,
-    place: &Place,
-) -> Result<StopAsked, ProcessError> {
+pub fn ask_stop(run: &RunDir, slot: &Slot, shim: &Identity, place: &Place) -> Result<StopAsked, ProcessError> {
     let index = run.append_stop(slot)?;
     let wake = match classify(shim, place) {
         Liveness::Gone { why } => Wake::ShimGone(why),

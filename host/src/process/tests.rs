@@ -98,12 +98,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        if self.shim.is_some()
-            && self
-                .run
-                .shim_lock()
-                .is_ok_and(|lock| lock == ShimLock::Held)
-        {
+        if self.shim.is_some() && self.run.shim_lock().is_ok_and(|lock| lock == ShimLock::Held) {
             self.stop(Patience::Force);
             eventually(|| (self.run.shim_lock().ok()? == ShimLock::Free).then_some(()));
         }
@@ -172,12 +167,7 @@ fn a_living_process_is_alive_at_every_level() {
     let child = Sleeper::start();
     let mut identity = child.identity();
     loop {
-        assert_eq!(
-            verdict(&identity, &place()),
-            "alive",
-            "at {}",
-            identity.level().text()
-        );
+        assert_eq!(verdict(&identity, &place()), "alive", "at {}", identity.level().text());
         match identity.level() {
             Level::PidfsHandle => identity.pidfs_handle = None,
             Level::PidfsInode => identity.pidfs_inode = None,
@@ -198,16 +188,10 @@ fn a_zombie_and_a_reaped_process_are_gone() {
     let Liveness::Alive(process) = classify(&identity, &place()) else {
         panic!("it lives")
     };
-    assert_eq!(
-        signal(&process, Signal::KILL).expect("a signal"),
-        Sent::Sent
-    );
+    assert_eq!(signal(&process, Signal::KILL).expect("a signal"), Sent::Sent);
     assert!(process.wait_for_exit(BOUND).expect("an answer"));
     assert_eq!(verdict(&identity, &place()), "gone Zombie");
-    assert_eq!(
-        signal(&process, Signal::KILL).expect("an answer"),
-        Sent::AlreadyDead
-    );
+    assert_eq!(signal(&process, Signal::KILL).expect("an answer"), Sent::AlreadyDead);
     child.0.wait().expect("a status");
     assert_eq!(verdict(&identity, &place()), "gone NoSuchProcess");
 }
@@ -233,39 +217,20 @@ fn what_is_recorded_elsewhere_is_unknown_and_never_gone() {
         change(&mut changed);
         assert_eq!(verdict(&changed, &place()), expected);
     };
-    check(
-        &|identity| identity.host = "elsewhere".to_owned(),
-        "unknown OtherHost",
-    );
+    check(&|identity| identity.host = "elsewhere".to_owned(), "unknown OtherHost");
     check(
         &|identity| identity.pid_namespace = Some(1),
         "unknown OtherPidNamespace",
     );
-    check(
-        &|identity| identity.pid_namespace = None,
-        "unknown Incomplete",
-    );
-    check(
-        &|identity| identity.boot_id = String::new(),
-        "unknown Incomplete",
-    );
-    check(
-        &|identity| identity.boot_id = "earlier".to_owned(),
-        "gone EarlierBoot",
-    );
+    check(&|identity| identity.pid_namespace = None, "unknown Incomplete");
+    check(&|identity| identity.boot_id = String::new(), "unknown Incomplete");
+    check(&|identity| identity.boot_id = "earlier".to_owned(), "gone EarlierBoot");
     let ticks_elsewhere = |identity: &mut Identity| {
-        (
-            identity.pidfs_handle,
-            identity.pidfs_inode,
-            identity.time_namespace,
-        ) = (None, None, Some(1));
+        (identity.pidfs_handle, identity.pidfs_inode, identity.time_namespace) = (None, None, Some(1));
     };
     check(&ticks_elsewhere, "unknown OtherTimeNamespace");
     if identity.level() >= Level::PidfsInode {
-        check(
-            &|identity| identity.start_ticks = Some(1),
-            "unknown Contradiction",
-        );
+        check(&|identity| identity.start_ticks = Some(1), "unknown Contradiction");
     }
 }
 
@@ -273,10 +238,7 @@ fn what_is_recorded_elsewhere_is_unknown_and_never_gone() {
 fn an_identity_survives_being_written_down() {
     let identity = capture(std::process::id().cast_signed(), &place(), TOKEN).expect("ourselves");
     let text = serde_json::to_string(&identity).expect("text");
-    assert_eq!(
-        serde_json::from_str::<Identity>(&text).expect("an identity"),
-        identity
-    );
+    assert_eq!(serde_json::from_str::<Identity>(&text).expect("an identity"), identity);
 }
 
 #[test]
@@ -320,19 +282,14 @@ fn an_abandoned_worker_has_executed_nothing() {
     assert!(verdict(&shim, &place()).starts_with("gone"));
     let record = home.ended();
     assert_eq!(record.spawn_error.expect("no start").stage, "gate");
-    assert_eq!(
-        std::fs::read(home.run.log(Stream::Stdout)).expect("a log"),
-        b""
-    );
+    assert_eq!(std::fs::read(home.run.log(Stream::Stdout)).expect("a log"), b"");
 }
 
 #[test]
 fn a_request_before_the_gate_keeps_it_closed() {
     let mut home = Home::new();
     let held = home.prepare(command(&["sh", "-c", "echo ran"]));
-    home.run
-        .append_stop(&slot(Patience::Force))
-        .expect("a written request");
+    home.run.append_stop(&slot(Patience::Force)).expect("a written request");
     let opened = held.open_gate().expect("an answer");
     assert!(
         matches!(
@@ -350,7 +307,8 @@ fn a_request_before_the_gate_keeps_it_closed() {
 #[test]
 fn a_stop_reaches_the_whole_set() {
     let mut home = Home::new();
-    let script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & while :; do sleep 0.01; done";
+    let script =
+        "trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & while :; do sleep 0.01; done";
     let _control = home.start(command(&["sh", "-c", script]));
     let shim = home.shim.clone().expect("a shim");
     eventually(|| {
@@ -401,23 +359,14 @@ fn a_killed_shim_leaves_a_free_lock_and_a_worker_that_can_be_found() {
     let Liveness::Alive(process) = classify(&shim, &place()) else {
         panic!("the shim lives")
     };
-    assert_eq!(
-        signal(&process, Signal::KILL).expect("a signal"),
-        Sent::Sent
-    );
+    assert_eq!(signal(&process, Signal::KILL).expect("a signal"), Sent::Sent);
     eventually(|| matches!(control.receive(), Ok(Some(Event::ShimGone))).then_some(()));
     eventually(|| (home.run.shim_lock().ok()? == ShimLock::Free).then_some(()));
-    assert_eq!(
-        home.run.read_exit(TOKEN).expect("an answer"),
-        ExitFile::Absent
-    );
+    assert_eq!(home.run.read_exit(TOKEN).expect("an answer"), ExitFile::Absent);
     let Liveness::Alive(process) = classify(&worker, &place()) else {
         panic!("the worker lives")
     };
-    assert_eq!(
-        signal(&process, Signal::KILL).expect("a signal"),
-        Sent::Sent
-    );
+    assert_eq!(signal(&process, Signal::KILL).expect("a signal"), Sent::Sent);
     assert!(process.wait_for_exit(BOUND).expect("an answer"));
     assert!(verdict(&worker, &place()).starts_with("gone"));
 }
@@ -429,10 +378,7 @@ fn a_command_no_process_can_have_is_refused_before_anything_is_made() {
         let mut command = command(&["true"]);
         change(&mut command);
         let refused = prepare(command, &home.run, &place()).expect_err("a refusal");
-        assert!(
-            matches!(refused, ProcessError::InvalidCommand { .. }),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, ProcessError::InvalidCommand { .. }), "{refused:?}");
         assert_eq!(home.run.shim_lock().expect("an answer"), ShimLock::Absent);
     };
     check(&|command| command.argv.clear());
@@ -440,11 +386,7 @@ fn a_command_no_process_can_have_is_refused_before_anything_is_made() {
     check(&|command| command.argv.push("x".repeat(131_072).into()));
     check(&|command| command.directory = OsString::from_vec(b"/\0".to_vec()).into());
     check(&|command| command.environment.push(("A=B".into(), "c".into())));
-    check(&|command| {
-        command
-            .environment
-            .push(("A".into(), OsString::from_vec(vec![0])))
-    });
+    check(&|command| command.environment.push(("A".into(), OsString::from_vec(vec![0]))));
 }
 
 #[test]
@@ -453,13 +395,7 @@ fn a_run_directory_serves_one_shim_at_a_time() {
     let _control = home.start(command(&["sleep", "1000"]));
     let refused = prepare(command(&["true"]), &home.run, &place()).expect_err("a refusal");
     assert!(
-        matches!(
-            refused,
-            ProcessError::StartRefused {
-                stage: Stage::Lock,
-                ..
-            }
-        ),
+        matches!(refused, ProcessError::StartRefused { stage: Stage::Lock, .. }),
         "{refused:?}"
     );
 }
@@ -492,9 +428,7 @@ fn closing_standard_input_needs_both_ends() {
     let Opened::Started(mut control) = held.open_gate().expect("an open gate") else {
         panic!("no start")
     };
-    control
-        .stop(&slot(Patience::Grace { ms: 60_000 }))
-        .expect("a request");
+    control.stop(&slot(Patience::Grace { ms: 60_000 })).expect("a request");
     eventually(|| matches!(control.receive(), Ok(Some(Event::CloseStdin))).then_some(()));
     drop(stdin);
     let record = home.ended();
@@ -506,14 +440,8 @@ fn closing_standard_input_needs_both_ends() {
 fn only_descendants_are_inside() {
     let mut home = Home::new();
     let _control = home.start(command(&["sleep", "1000"]));
-    assert_eq!(
-        is_inside(home.shim.as_ref().expect("a shim"), &place()),
-        Inside::No
-    );
-    let parent = rustix::process::getppid()
-        .expect("a parent")
-        .as_raw_nonzero()
-        .get();
+    assert_eq!(is_inside(home.shim.as_ref().expect("a shim"), &place()), Inside::No);
+    let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero().get();
     let parent = capture(parent, &place(), TOKEN).expect("a living parent");
     assert_eq!(is_inside(&parent, &place()), Inside::Yes);
     let elsewhere = Place {
@@ -527,11 +455,7 @@ fn only_descendants_are_inside() {
 fn every_request_has_a_slot_and_the_first_is_kept() {
     let home = Home::new();
     let slots: Vec<_> = (0..14)
-        .map(|_| {
-            home.run
-                .append_stop(&slot(Patience::Force))
-                .expect("a slot")
-        })
+        .map(|_| home.run.append_stop(&slot(Patience::Force)).expect("a slot"))
         .collect();
     assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 11]);
     assert_eq!(home.run.stop_requests().expect("requests").len(), 12);
@@ -543,9 +467,7 @@ fn every_request_has_a_slot_and_the_first_is_kept() {
 fn the_shim_is_written_out_once_and_mended_when_damaged() {
     let cache = tempfile::tempdir().expect("a directory");
     let path = install_shim(cache.path(), b"bytes").expect("a file");
-    let inode = |path: &PathBuf| {
-        std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("a file"))
-    };
+    let inode = |path: &PathBuf| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("a file"));
     let first = inode(&path);
     assert_eq!(install_shim(cache.path(), b"bytes").expect("a file"), path);
     assert_eq!(inode(&path), first);
@@ -553,10 +475,5 @@ fn the_shim_is_written_out_once_and_mended_when_damaged() {
     install_shim(cache.path(), b"bytes").expect("a file");
     assert_eq!(std::fs::read(&path).expect("a file"), b"bytes");
     assert_ne!(install_shim(cache.path(), b"others").expect("a file"), path);
-    assert_eq!(
-        std::fs::read_dir(cache.path())
-            .expect("a directory")
-            .count(),
-        2
-    );
+    assert_eq!(std::fs::read_dir(cache.path()).expect("a directory").count(), 2);
 }

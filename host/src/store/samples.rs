@@ -54,7 +54,7 @@ pub fn activation(kind: &str, digest: &str) -> Activation {
 /// # Errors
 /// What the store reports.
 pub fn install(store: &dyn Store) -> Result<(), StoreError> {
-    store.install(&component("run", DIGEST), Some(&activation("run", DIGEST)))
+    store.install(&[component("run", DIGEST)], &[activation("run", DIGEST)], &[])
 }
 
 /// The pin to the component of [`DIGEST`].

@@ -44,10 +44,18 @@ pub fn create(host: &Host, command: &Create, id: IdChoice, policy: Option<&str>)
 /// The policy that an entity of the kind is created under.
 pub(crate) fn policy_for(host: &Host, kind: &str, policy: Option<&str>) -> Result<Selected, Error> {
     host.ensure_bundled()?;
-    let Some(words) = policy else { return host.active_policy(kind) };
+    let Some(words) = policy else {
+        return host.active_policy(kind);
+    };
     let components = host.store().components()?;
-    let words = if words.starts_with('@') { format!("{kind}{words}") } else { words.to_owned() };
-    let found = select(&components, &words).into_iter().find(|record| record.kind == kind);
+    let words = if words.starts_with('@') {
+        format!("{kind}{words}")
+    } else {
+        words.to_owned()
+    };
+    let found = select(&components, &words)
+        .into_iter()
+        .find(|record| record.kind == kind);
     let unknown = || Error::UnknownPolicy { word: words.clone() };
     let record = found.ok_or_else(unknown)?;
     host.policies().installed(&record.digest)?.ok_or_else(unknown)
@@ -63,26 +71,46 @@ pub(crate) fn make(
 ) -> Result<Made, Error> {
     let mut command = command.clone();
     for draw in 1.. {
-        let mut new =
-            decide_creation(&selected.lifecycle, &selected.pin, &command, host.store().name(), host.now())?;
+        let mut new = decide_creation(
+            &selected.lifecycle,
+            &selected.pin,
+            &command,
+            host.store().name(),
+            host.now(),
+        )?;
         new.event = event(&selected.lifecycle, &new);
         let key = command.idempotency_key.as_ref();
-        new.key = key.map(|key| KeyUse { key: key.clone(), command_digest: digest(&command) });
+        new.key = key.map(|key| KeyUse {
+            key: key.clone(),
+            command_digest: digest(&command),
+        });
         match host.store().create(&new, run(&new).as_ref())? {
             Created::New { entity, runtime_id } => {
                 host.wake();
-                return Ok(Made { entity: *entity, runtime_id, replayed: false });
+                return Ok(Made {
+                    entity: *entity,
+                    runtime_id,
+                    replayed: false,
+                });
             }
             Created::IdTaken if id == IdChoice::Drawn && draw < DRAWS_MAX => command.id = host.draw_id()?,
             Created::IdTaken => return Err(Error::IdTaken { id: command.id }),
             Created::KeyUsed { entity, command_digest } if command_digest == digest(&command) => {
-                return Ok(Made { entity: *entity, runtime_id: None, replayed: true });
+                return Ok(Made {
+                    entity: *entity,
+                    runtime_id: None,
+                    replayed: true,
+                });
             }
             Created::KeyUsed { .. } => {
                 return Err(other_command(command.idempotency_key.as_deref().unwrap_or_default()).into());
             }
             Created::ParentMissing(parent) => return Err(host.not_found(&parent.to_string())),
-            Created::ParentClosed(parent) => return Err(Error::ParentClosed { parent: parent.to_string() }),
+            Created::ParentClosed(parent) => {
+                return Err(Error::ParentClosed {
+                    parent: parent.to_string(),
+                });
+            }
         }
     }
     unreachable!("the loop draws a bounded number of ids")
@@ -94,11 +122,20 @@ fn digest(command: &Create) -> String {
 
 /// An entity created in a terminal status is an end like any other.
 fn event(lifecycle: &Lifecycle, new: &NewEntity) -> Option<Event> {
-    let announced = lifecycle.status(&new.entity.status).is_some_and(|status| status.announced);
+    let announced = lifecycle
+        .status(&new.entity.status)
+        .is_some_and(|status| status.announced);
     let due = announced || (new.entity.terminal && lifecycle.descriptor().emits_events);
     due.then(|| {
         let parents = new.parents.iter().map(ToString::to_string).collect();
-        let context = EnvelopeContext { parents, metadata: Tags::new(), ..EnvelopeContext::default() };
-        Event { id: new.row.id.clone(), envelope: envelope_of(&new.entity, None, &new.row.id, &context) }
+        let context = EnvelopeContext {
+            parents,
+            metadata: Tags::new(),
+            ..EnvelopeContext::default()
+        };
+        Event {
+            id: new.row.id.clone(),
+            envelope: envelope_of(&new.entity, None, &new.row.id, &context),
+        }
     })
 }

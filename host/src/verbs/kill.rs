@@ -86,10 +86,17 @@ pub struct Killed {
 /// The store or the run directory failed before anything was signalled.
 pub async fn kill(host: &Host, entity: Entity, asked: &Kill) -> Result<Killed, Error> {
     let entity = settle(host, entity)?;
-    let runtime = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?.into_iter().next_back();
+    let runtime = host
+        .store()
+        .runtimes(Some(std::slice::from_ref(&entity.reference)))?
+        .into_iter()
+        .next_back();
     let live = runtime.filter(|runtime| !runtime.is_stopped());
     if entity.terminal && live.is_none() {
-        return Ok(Killed { result: KillResult::Unchanged, ..report(&entity, None, "already_dead") });
+        return Ok(Killed {
+            result: KillResult::Unchanged,
+            ..report(&entity, None, "already_dead")
+        });
     }
     let lifecycle = host.lifecycle(&entity)?;
     let row = lifecycle.kill_row(&entity.status);
@@ -97,8 +104,14 @@ pub async fn kill(host: &Host, entity: Entity, asked: &Kill) -> Result<Killed, E
         (Some(runtime), _) => stop(host, &entity, runtime, asked).await,
         (None, Some(row)) => end_without_process(host, &entity, row, asked),
         (None, None) => {
-            let message = format!("a {} cannot be killed while it is {}", entity.reference.kind, entity.status);
-            Ok(Killed { message: Some(message), ..refused(&entity, None, "no_process") })
+            let message = format!(
+                "a {} cannot be killed while it is {}",
+                entity.reference.kind, entity.status
+            );
+            Ok(Killed {
+                message: Some(message),
+                ..refused(&entity, None, "no_process")
+            })
         }
     }
 }
@@ -110,7 +123,9 @@ fn report(entity: &Entity, runtime: Option<&Runtime>, signal: &str) -> Killed {
         status: entity.status.clone(),
         result: KillResult::Killed,
         signal: signal.to_owned(),
-        pid: runtime.and_then(|runtime| runtime.worker.as_ref()).map(|worker| worker.pid),
+        pid: runtime
+            .and_then(|runtime| runtime.worker.as_ref())
+            .map(|worker| worker.pid),
         stopped: false,
         survivors: Vec::new(),
         message: None,
@@ -118,7 +133,10 @@ fn report(entity: &Entity, runtime: Option<&Runtime>, signal: &str) -> Killed {
 }
 
 fn refused(entity: &Entity, runtime: Option<&Runtime>, signal: &str) -> Killed {
-    Killed { result: KillResult::Refused, ..report(entity, runtime, signal) }
+    Killed {
+        result: KillResult::Refused,
+        ..report(entity, runtime, signal)
+    }
 }
 
 /// An entity that never had a process is ended by its row alone.
@@ -152,7 +170,10 @@ fn end_without_process(host: &Host, entity: &Entity, row: &KillRow, asked: &Kill
 async fn stop(host: &Host, entity: &Entity, runtime: Runtime, asked: &Kill) -> Result<Killed, Error> {
     if let Some(word) = elsewhere(host, &runtime) {
         let message = format!("it was started on {}: kill it there", runtime.place.host);
-        return Ok(Killed { message: Some(message), ..refused(entity, Some(&runtime), word) });
+        return Ok(Killed {
+            message: Some(message),
+            ..refused(entity, Some(&runtime), word)
+        });
     }
     let watch = host.wake_file().watch();
     record_intent(host, &runtime, asked);
@@ -162,7 +183,11 @@ async fn stop(host: &Host, entity: &Entity, runtime: Runtime, asked: &Kill) -> R
         Asked::StillStarting => watch_end(host, entity, &watch, wait).await?,
         Asked::Unheard(word, message) => {
             let result = KillResult::Incomplete;
-            return Ok(Killed { result, message: Some(message), ..report(entity, Some(&runtime), word) });
+            return Ok(Killed {
+                result,
+                message: Some(message),
+                ..report(entity, Some(&runtime), word)
+            });
         }
     };
     observed(entity, &runtime, &heard)
@@ -190,8 +215,13 @@ fn record_intent(host: &Host, runtime: &Runtime, asked: &Kill) {
         at: host.now(),
     };
     let state = (runtime.state != RuntimeState::Starting).then_some(RuntimeState::Stopping);
-    let update =
-        RuntimeUpdate { id: runtime.id, state, stop_intent: Some(intent), at: host.now(), ..Default::default() };
+    let update = RuntimeUpdate {
+        id: runtime.id,
+        state,
+        stop_intent: Some(intent),
+        at: host.now(),
+        ..Default::default()
+    };
     if let Err(error) = host.store().update_runtimes(&[update]) {
         tracing::warn!(%error, "the intent to stop is in the run directory alone");
     }
@@ -207,13 +237,20 @@ enum Asked {
 
 fn ask_shim(host: &Host, runtime: &Runtime, asked: &Kill) -> Result<Asked, Error> {
     let Some(run_dir) = &runtime.run_dir else {
-        return Ok(Asked::Unheard("unverifiable", "it has no run directory: nothing was signalled".to_owned()));
+        return Ok(Asked::Unheard(
+            "unverifiable",
+            "it has no run directory: nothing was signalled".to_owned(),
+        ));
     };
-    let Some(shim) = identity::shim(runtime) else { return Ok(Asked::StillStarting) };
+    let Some(shim) = identity::shim(runtime) else {
+        return Ok(Asked::StillStarting);
+    };
     let directory = run_directory(run_dir);
     let slot = Slot {
         cause: process::Cause::Kill,
-        patience: Patience::Grace { ms: u64::try_from(asked.grace.as_ms()).unwrap_or(0) },
+        patience: Patience::Grace {
+            ms: u64::try_from(asked.grace.as_ms()).unwrap_or(0),
+        },
         at_ms: process::boottime_ms(),
         code: String::new(),
         actor: asked.actor.to_string(),
@@ -223,12 +260,14 @@ fn ask_shim(host: &Host, runtime: &Runtime, asked: &Kill) -> Result<Asked, Error
         Wake::Woken => Asked::Heard,
         // Its exit file may be complete all the same.
         Wake::ShimGone(_) if exit_record(runtime)?.is_some() => Asked::Heard,
-        Wake::ShimGone(_) => {
-            Asked::Unheard("unverifiable", "its shim is gone and left no record: nothing was signalled".to_owned())
-        }
-        Wake::ShimUnknown(_) => {
-            Asked::Unheard("unverifiable", "its shim cannot be told from others here: nothing was signalled".to_owned())
-        }
+        Wake::ShimGone(_) => Asked::Unheard(
+            "unverifiable",
+            "its shim is gone and left no record: nothing was signalled".to_owned(),
+        ),
+        Wake::ShimUnknown(_) => Asked::Unheard(
+            "unverifiable",
+            "its shim cannot be told from others here: nothing was signalled".to_owned(),
+        ),
         Wake::Denied => Asked::Unheard("permission_denied", "it belongs to another user".to_owned()),
     })
 }
@@ -241,7 +280,11 @@ async fn watch_end(host: &Host, entity: &Entity, watch: &Watch, at_most: Duratio
         if let Some(found) = host.store().load(&entity.reference.id)? {
             current = settle(host, found)?;
         }
-        let runtime = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?.into_iter().next_back();
+        let runtime = host
+            .store()
+            .runtimes(Some(std::slice::from_ref(&entity.reference)))?
+            .into_iter()
+            .next_back();
         let over = runtime.is_none_or(|runtime| runtime.is_stopped() || runtime.stop_unconfirmed);
         if over && (current.terminal || current.version == entity.version) {
             break;
@@ -253,13 +296,23 @@ async fn watch_end(host: &Host, entity: &Entity, watch: &Watch, at_most: Duratio
 
 /// The report, from what the shim observed.
 fn observed(before: &Entity, runtime: &Runtime, now: &Entity) -> Result<Killed, Error> {
-    let mut killed = Killed { previous_status: before.status.clone(), ..report(now, Some(runtime), "no_process") };
+    let mut killed = Killed {
+        previous_status: before.status.clone(),
+        ..report(now, Some(runtime), "no_process")
+    };
     let Some(record) = exit_record(runtime)? else {
-        killed.result = if now.terminal { KillResult::Killed } else { KillResult::Incomplete };
+        killed.result = if now.terminal {
+            KillResult::Killed
+        } else {
+            KillResult::Incomplete
+        };
         killed.message = (!now.terminal).then(|| "no proof of its end was seen in time".to_owned());
         return Ok(killed);
     };
-    killed.signal = record.stop.as_ref().map_or_else(|| "already_dead".to_owned(), |stop| stop.signal.clone());
+    killed.signal = record
+        .stop
+        .as_ref()
+        .map_or_else(|| "already_dead".to_owned(), |stop| stop.signal.clone());
     killed.stopped = record.set.empty;
     killed.survivors.clone_from(&record.set.survivors);
     let by_kill = record.cause == "kill" || before.terminal;

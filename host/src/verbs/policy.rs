@@ -36,7 +36,10 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
         name: descriptor.name.clone(),
         version: descriptor.version.clone(),
         source: "installed".to_owned(),
-        exports: exports.iter().map(|export| format!("{}@{}", export.interface, export.version)).collect(),
+        exports: exports
+            .iter()
+            .map(|export| format!("{}@{}", export.interface, export.version))
+            .collect(),
         size_bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
         installed_at: host.now(),
         active: false,
@@ -51,9 +54,17 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
         events.push(activated_event(host, &activation, actor));
         activations.push(activation);
     }
-    let component = Component { record, descriptor: descriptor.canonical(), bytes: bytes.to_vec() };
+    let component = Component {
+        record,
+        descriptor: descriptor.canonical(),
+        bytes: bytes.to_vec(),
+    };
     host.store().install(&[component], &activations, &events)?;
-    Ok(Installed { candidate, was_present, activated: activate.is_some() })
+    Ok(Installed {
+        candidate,
+        was_present,
+        activated: activate.is_some(),
+    })
 }
 
 /// How a component is to be put in force.
@@ -73,7 +84,11 @@ pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor
     host.ensure_bundled()?;
     let components = host.store().components()?;
     let unknown = || Error::UnknownPolicy { word: words.to_owned() };
-    let record = select(&components, words).first().copied().cloned().ok_or_else(unknown)?;
+    let record = select(&components, words)
+        .first()
+        .copied()
+        .cloned()
+        .ok_or_else(unknown)?;
     put_in_force(host, &record, activating, actor)?;
     Ok(record)
 }
@@ -86,27 +101,50 @@ pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<
     host.ensure_bundled()?;
     let activations = host.store().activations(kind)?;
     let Some(current) = activations.first() else {
-        return Err(Error::UnknownKind { kind: kind.to_owned(), known: host.kinds()? });
+        return Err(Error::UnknownKind {
+            kind: kind.to_owned(),
+            known: host.kinds()?,
+        });
     };
     let components = host.store().components()?;
-    let earlier = activations.iter().find(|activation| activation.digest != current.digest);
+    let earlier = activations
+        .iter()
+        .find(|activation| activation.digest != current.digest);
     let before = earlier.and_then(|earlier| {
         let record = components.iter().find(|record| record.digest == earlier.digest)?;
         Some((record, earlier.parameters.clone()))
     });
     let Some((record, parameters)) = before else {
         let message = format!("{kind} has no earlier policy to go back to");
-        return Err(Invalid::new("policy", message, Some("`runwarden policy ls` shows what is installed".to_owned())).into());
+        return Err(Invalid::new(
+            "policy",
+            message,
+            Some("`runwarden policy ls` shows what is installed".to_owned()),
+        )
+        .into());
     };
-    put_in_force(host, record, &Activating { parameters, reason: reason.to_owned() }, actor)?;
+    put_in_force(
+        host,
+        record,
+        &Activating {
+            parameters,
+            reason: reason.to_owned(),
+        },
+        actor,
+    )?;
     Ok(record.clone())
 }
 
 fn put_in_force(host: &Host, record: &ComponentRecord, activating: &Activating, actor: &Actor) -> Result<(), Error> {
-    let unknown = || Error::UnknownPolicy { word: record.digest.clone() };
+    let unknown = || Error::UnknownPolicy {
+        word: record.digest.clone(),
+    };
     let lifecycle = host.policies().lifecycle(&record.digest)?.ok_or_else(unknown)?;
     let activation = activation(host, &lifecycle, &record.digest, activating, actor)?;
-    if host.store().activate(&activation, &activated_event(host, &activation, actor))? {
+    if host
+        .store()
+        .activate(&activation, &activated_event(host, &activation, actor))?
+    {
         return Ok(());
     }
     Err(unknown())
@@ -123,8 +161,14 @@ pub fn remove(host: &Host, words: &str, actor: &Actor) -> Result<ComponentRecord
         [] => return Err(Error::UnknownPolicy { word: words.to_owned() }),
         [record] => (*record).clone(),
         several => {
-            let candidates = several.iter().map(|record| format!("{}@{}", record.name, record.version)).collect();
-            return Err(Error::Ambiguous { word: words.to_owned(), candidates });
+            let candidates = several
+                .iter()
+                .map(|record| format!("{}@{}", record.name, record.version))
+                .collect();
+            return Err(Error::Ambiguous {
+                word: words.to_owned(),
+                candidates,
+            });
         }
     };
     let details = json!({"kind": record.kind, "name": record.name, "version": record.version});
@@ -132,7 +176,10 @@ pub fn remove(host: &Host, words: &str, actor: &Actor) -> Result<ComponentRecord
     if host.store().remove_component(&record.digest, &event)? {
         return Ok(record);
     }
-    Err(Error::InUse { digest: record.digest, entities: record.in_use })
+    Err(Error::InUse {
+        digest: record.digest,
+        entities: record.in_use,
+    })
 }
 
 fn activation(
@@ -144,11 +191,29 @@ fn activation(
 ) -> Result<Activation, Error> {
     let mut parameters = Fields::new();
     for (name, value) in &activating.parameters {
-        let declared = lifecycle.descriptor().parameters.iter().find(|parameter| parameter.name == *name);
+        let declared = lifecycle
+            .descriptor()
+            .parameters
+            .iter()
+            .find(|parameter| parameter.name == *name);
         let Some(parameter) = declared else {
-            let known: Vec<&str> = lifecycle.descriptor().parameters.iter().map(|p| p.name.as_str()).collect();
-            let hint = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-            return Err(Invalid::new("parameter", format!("`{name}` is no parameter of this policy"), Some(hint)).into());
+            let known: Vec<&str> = lifecycle
+                .descriptor()
+                .parameters
+                .iter()
+                .map(|p| p.name.as_str())
+                .collect();
+            let hint = if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            return Err(Invalid::new(
+                "parameter",
+                format!("`{name}` is no parameter of this policy"),
+                Some(hint),
+            )
+            .into());
         };
         let value = coerce(name, parameter.kind, value)
             .map_err(|problem| Invalid::new("parameter", problem.to_string(), None))?;

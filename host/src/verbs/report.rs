@@ -32,7 +32,11 @@ pub fn report(host: &Host, entity: &Entity, report: &Report, actor: &Actor) -> R
     let status = report.status.clone().unwrap_or_else(|| entity.status.clone());
     let code = report.code.clone().unwrap_or_else(|| code_for(entity, &status));
     let evidence = report.evidence.iter().map(|path| json!({"file": path})).collect();
-    let reason = Reason { code, summary: report.message.clone(), evidence };
+    let reason = Reason {
+        code,
+        summary: report.message.clone(),
+        evidence,
+    };
     let mut command = Transition::new(&status, reason, actor.clone());
     command.patch = report.fields.clone();
     command.metadata = match report.progress {
@@ -44,5 +48,9 @@ pub fn report(host: &Host, entity: &Entity, report: &Report, actor: &Actor) -> R
 
 /// A sign of life keeps its reason; another status needs one, which the policy then asks for.
 fn code_for(entity: &Entity, status: &str) -> String {
-    if status == entity.status { entity.reason.code.clone() } else { String::new() }
+    if status == entity.status {
+        entity.reason.code.clone()
+    } else {
+        String::new()
+    }
 }

@@ -15,7 +15,11 @@ const CANDIDATES_MAX: usize = 10;
 /// Nothing is meant, or several are.
 pub fn resolve(host: &Host, word: &str, own: Option<&str>) -> Result<Entity, Error> {
     let newest = |lookup: &Lookup| -> Result<Entity, Error> {
-        host.store().look_up(lookup, 1)?.into_iter().next().ok_or_else(|| host.not_found(word))
+        host.store()
+            .look_up(lookup, 1)?
+            .into_iter()
+            .next()
+            .ok_or_else(|| host.not_found(word))
     };
     match word {
         "@" => newest(&Lookup::NewestRun),
@@ -33,25 +37,40 @@ fn by_name_or_id(host: &Host, word: &str) -> Result<Entity, Error> {
         Some((kind, id)) => (Some(known_kind(host, kind)?), id),
         None => (None, word),
     };
-    if let Some(entity) = host.store().load(id)?.filter(|e| kind.as_ref().is_none_or(|k| *k == e.reference.kind)) {
+    if let Some(entity) = host
+        .store()
+        .load(id)?
+        .filter(|e| kind.as_ref().is_none_or(|k| *k == e.reference.kind))
+    {
         return Ok(entity);
     }
     if kind.is_none() {
-        if let Some(named) = host.store().look_up(&Lookup::Name(word.to_owned()), 1)?.into_iter().next() {
+        if let Some(named) = host
+            .store()
+            .look_up(&Lookup::Name(word.to_owned()), 1)?
+            .into_iter()
+            .next()
+        {
             return Ok(named);
         }
     }
     if id.chars().count() < PREFIX_CHARS_MIN {
         return Err(host.not_found(word));
     }
-    let lookup = Lookup::IdPrefix { kind, prefix: id.to_owned() };
+    let lookup = Lookup::IdPrefix {
+        kind,
+        prefix: id.to_owned(),
+    };
     let mut found = host.store().look_up(&lookup, CANDIDATES_MAX)?;
     match found.len() {
         0 => Err(host.not_found(word)),
         1 => Ok(found.remove(0)),
         _ => {
             let candidates = found.iter().map(|entity| entity.reference.to_string()).collect();
-            Err(Error::Ambiguous { word: word.to_owned(), candidates })
+            Err(Error::Ambiguous {
+                word: word.to_owned(),
+                candidates,
+            })
         }
     }
 }

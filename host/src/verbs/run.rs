@@ -17,7 +17,8 @@ use serde_json::json;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
-    Actor, Bytes, Containment, Create, Entity, NewEntity, Outcome, Reason, Runtime, RuntimeKind, RuntimeState, Transition,
+    Actor, Bytes, Containment, Create, Entity, NewEntity, Outcome, Reason, Runtime, RuntimeKind, RuntimeState,
+    Transition,
 };
 use crate::policy::Selected;
 use crate::process::{self, Command, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir};
@@ -89,15 +90,27 @@ pub struct StartFailure {
 /// leaves an entity that says why.
 pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
     let selected = policy_for(host, &start.create.kind, start.policy.as_deref())?;
-    let rule = selected.lifecycle.descriptor().execution.clone().ok_or_else(|| not_run(host, &start.create.kind))?;
+    let rule = selected
+        .lifecycle
+        .descriptor()
+        .execution
+        .clone()
+        .ok_or_else(|| not_run(host, &start.create.kind))?;
     let token = token()?;
     let made = make(host, &creation(&start, &rule.start), start.id, &selected, |new| {
-        Some(NewRun { runtime: runtime(host, new, &start, &token), work: stored(&start.work) })
+        Some(NewRun {
+            runtime: runtime(host, new, &start, &token),
+            work: stored(&start.work),
+        })
     })?;
     let Some(runtime_id) = made.runtime_id.filter(|_| !made.replayed) else {
         return Ok(Begun::Replayed(Box::new(made.entity)));
     };
-    let attempt = Attempt { entity: made.entity, runtime_id, token };
+    let attempt = Attempt {
+        entity: made.entity,
+        runtime_id,
+        token,
+    };
     let directory = RunDir::at(host.run_dir(&attempt.entity.reference.id));
     let held = match hold(host, &attempt, start, &directory) {
         Ok(held) => held,
@@ -194,7 +207,11 @@ fn hold(host: &Host, attempt: &Attempt, start: Start, directory: &RunDir) -> Res
     let shim = process::install_shim(&host.config().cache(), host.config().shim)?;
     let ours = own_variables(host, attempt, directory);
     let work = &start.work;
-    let environment = work.environment(&start.inherited, &ours).into_iter().map(split_variable).collect();
+    let environment = work
+        .environment(&start.inherited, &ours)
+        .into_iter()
+        .map(split_variable)
+        .collect();
     let command = Command {
         shim,
         reference: reference.to_string(),
@@ -207,9 +224,9 @@ fn hold(host: &Host, attempt: &Attempt, start: Start, directory: &RunDir) -> Res
         timeout: work.timeout_ms.map(duration),
         stop_by: match work.stop_by {
             StopBy::Term => process::StopBy::Signal(process::Signal::TERM),
-            StopBy::Signal(number) => process::StopBy::Signal(
-                process::Signal::from_named_raw(number).unwrap_or(process::Signal::TERM),
-            ),
+            StopBy::Signal(number) => {
+                process::StopBy::Signal(process::Signal::from_named_raw(number).unwrap_or(process::Signal::TERM))
+            }
             StopBy::Stdin => process::StopBy::Stdin,
         },
         parent: ParentTie::Survive,
@@ -227,12 +244,27 @@ fn own_variables(host: &Host, attempt: &Attempt, directory: &RunDir) -> [(Bytes,
     let reference = &attempt.entity.reference;
     let number = attempt.entity.structural.attempt.unwrap_or(1);
     [
-        (Bytes::from("RUNWARDEN_REF"), Bytes::from(reference.to_string().as_str())),
+        (
+            Bytes::from("RUNWARDEN_REF"),
+            Bytes::from(reference.to_string().as_str()),
+        ),
         (Bytes::from("RUNWARDEN_ID"), Bytes::from(reference.id.as_str())),
-        (Bytes::from("RUNWARDEN_ATTEMPT"), Bytes::from(number.to_string().as_str())),
-        (Bytes::from("RUNWARDEN_ATTEMPT_TOKEN"), Bytes::from(attempt.token.as_str())),
-        (Bytes::from("RUNWARDEN_RUN_DIR"), Bytes::from(directory.path().as_os_str())),
-        (Bytes::from("RUNWARDEN_HOME"), Bytes::from(host.config().home().as_os_str())),
+        (
+            Bytes::from("RUNWARDEN_ATTEMPT"),
+            Bytes::from(number.to_string().as_str()),
+        ),
+        (
+            Bytes::from("RUNWARDEN_ATTEMPT_TOKEN"),
+            Bytes::from(attempt.token.as_str()),
+        ),
+        (
+            Bytes::from("RUNWARDEN_RUN_DIR"),
+            Bytes::from(directory.path().as_os_str()),
+        ),
+        (
+            Bytes::from("RUNWARDEN_HOME"),
+            Bytes::from(host.config().home().as_os_str()),
+        ),
     ]
 }
 
@@ -245,14 +277,21 @@ fn split_variable(variable: Vec<u8>) -> (OsString, OsString) {
 /// The command that records the end: its path, and its image in case the path leads nowhere by then.
 fn finish(host: &Host, attempt: &Attempt) -> Finish {
     let config = host.config();
-    let mut argv = vec![config.program.clone().into_os_string(), "--home".into(), config.home.clone().into_os_string()];
+    let mut argv = vec![
+        config.program.clone().into_os_string(),
+        "--home".into(),
+        config.home.clone().into_os_string(),
+    ];
     if let Some(database) = &config.database {
         let mut url = OsString::from("sqlite:");
         url.push(database);
         argv.extend(["--store".into(), url]);
     }
     argv.extend(["finish".into(), attempt.entity.reference.id.clone().into()]);
-    Finish { argv, image: File::open(&config.program).ok().map(Into::into) }
+    Finish {
+        argv,
+        image: File::open(&config.program).ok().map(Into::into),
+    }
 }
 
 /// Records who was started. False when somebody wants it stopped already: then the gate stays closed.
@@ -267,7 +306,9 @@ fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool
         ..RuntimeUpdate::default()
     };
     host.store().update_runtimes(&[update])?;
-    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
+    let runtimes = host
+        .store()
+        .runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
     Ok(runtimes.iter().all(|runtime| runtime.stop_intent.is_none()))
 }
 
@@ -276,7 +317,13 @@ fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, dire
     match held.open_gate() {
         Ok(Opened::Started(control)) => {
             let entity = attempt.entity;
-            Ok(Begun::Running(Box::new(Running { entity, directory, control, terminal, stdin })))
+            Ok(Begun::Running(Box::new(Running {
+                entity,
+                directory,
+                control,
+                terminal,
+                stdin,
+            })))
         }
         Ok(Opened::Failed { stage, errno }) => {
             let stage = stage.text().to_owned();
@@ -295,12 +342,20 @@ fn refusal(error: &ProcessError) -> StartError {
             let summary = spawn_summary(&stage, errno);
             StartError { stage, errno, summary }
         }
-        ProcessError::InvalidCommand { .. } => {
-            StartError { stage: "command".to_owned(), errno: 0, summary: format!("cannot start: {error}") }
-        }
+        ProcessError::InvalidCommand { .. } => StartError {
+            stage: "command".to_owned(),
+            errno: 0,
+            summary: format!("cannot start: {error}"),
+        },
         other => {
-            let cause = std::error::Error::source(other).map(|cause| format!(": {cause}")).unwrap_or_default();
-            StartError { stage: "shim".to_owned(), errno: 0, summary: format!("cannot start: {other}{cause}") }
+            let cause = std::error::Error::source(other)
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
+            StartError {
+                stage: "shim".to_owned(),
+                errno: 0,
+                summary: format!("cannot start: {other}{cause}"),
+            }
         }
     }
 }
@@ -309,18 +364,31 @@ fn refusal(error: &ProcessError) -> StartError {
 fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) -> Result<Begun, Error> {
     let outcome = spawn_outcome(&selected.lifecycle, &why.stage).expect("a kind that is run has an execution rule");
     let evidence = json!({"stage": why.stage, "errno": why.errno});
-    let reason = Reason { code: outcome.code, summary: Some(why.summary.clone()), evidence: vec![evidence] };
+    let reason = Reason {
+        code: outcome.code,
+        summary: Some(why.summary.clone()),
+        evidence: vec![evidence],
+    };
     let mut command = Transition::new(&outcome.status, reason, Actor::new("executor", "run"));
     command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
     let stopped = stopped(&attempt, host);
     write(host, &attempt.entity, &command, &[stopped])?;
-    let entity = host.store().load(&attempt.entity.reference.id)?.unwrap_or(attempt.entity);
-    Ok(Begun::Failed(Box::new(StartFailure { entity, stage: why.stage.clone(), errno: why.errno })))
+    let entity = host
+        .store()
+        .load(&attempt.entity.reference.id)?
+        .unwrap_or(attempt.entity);
+    Ok(Begun::Failed(Box::new(StartFailure {
+        entity,
+        stage: why.stage.clone(),
+        errno: why.errno,
+    })))
 }
 
 /// A kill was quicker than the start: its intent decides what is written.
 fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
-    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
+    let runtimes = host
+        .store()
+        .runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
     let intent = runtimes.into_iter().next_back().and_then(|runtime| runtime.stop_intent);
     let lifecycle = host.lifecycle(&attempt.entity)?;
     let row = lifecycle.kill_row(&attempt.entity.status);
@@ -332,8 +400,15 @@ fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
         command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
         write(host, &attempt.entity, &command, &[stopped(attempt, host)])?;
     }
-    let entity = host.store().load(&attempt.entity.reference.id)?.unwrap_or_else(|| attempt.entity.clone());
-    Ok(Begun::Failed(Box::new(StartFailure { entity, stage: "stopped".to_owned(), errno: 0 })))
+    let entity = host
+        .store()
+        .load(&attempt.entity.reference.id)?
+        .unwrap_or_else(|| attempt.entity.clone());
+    Ok(Begun::Failed(Box::new(StartFailure {
+        entity,
+        stage: "stopped".to_owned(),
+        errno: 0,
+    })))
 }
 
 fn stopped(attempt: &Attempt, host: &Host) -> RuntimeUpdate {

@@ -25,8 +25,12 @@ use crate::work::Work;
 /// # Errors
 /// The store failed, or the exit file cannot be read: nothing was written.
 pub fn settle(host: &Host, entity: Entity) -> Result<Entity, Error> {
-    let Some(runtime) = unsettled_runtime(host, &entity)? else { return Ok(entity) };
-    let Some(record) = exit_record(&runtime)? else { return Ok(entity) };
+    let Some(runtime) = unsettled_runtime(host, &entity)? else {
+        return Ok(entity);
+    };
+    let Some(record) = exit_record(&runtime)? else {
+        return Ok(entity);
+    };
     record_end(host, &entity, &runtime, &record)?;
     Ok(host.store().load(&entity.reference.id)?.unwrap_or(entity))
 }
@@ -39,7 +43,9 @@ fn unsettled_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Er
 
 /// What the shim left, if it is this attempt's.
 pub(crate) fn exit_record(runtime: &Runtime) -> Result<Option<ExitRecord>, Error> {
-    let Some(run_dir) = &runtime.run_dir else { return Ok(None) };
+    let Some(run_dir) = &runtime.run_dir else {
+        return Ok(None);
+    };
     match run_directory(run_dir).read_exit(&runtime.attempt_token)? {
         ExitFile::Recorded(record) => Ok(Some(*record)),
         ExitFile::Absent | ExitFile::OtherAttempt => Ok(None),
@@ -119,18 +125,31 @@ fn end_command(
     record: &ExitRecord,
 ) -> Result<Option<Transition>, Error> {
     let (ending, ended) = ending(record);
-    let work = host.store().work(entity)?.and_then(|work| serde_json::from_value::<Work>(work.0).ok());
+    let work = host
+        .store()
+        .work(entity)?
+        .and_then(|work| serde_json::from_value::<Work>(work.0).ok());
     let found = Found::of(host, entity, runtime, work.as_ref())?;
     let by_table = match &record.spawn_error {
         Some(error) => spawn_outcome(lifecycle, &error.stage),
         None => judge(lifecycle, &entity.status, ending, ended, found.evidence),
     };
-    let mut meaning = Meaning { outcome: by_table, summary: summary(record, ending, &found), patch: Default::default() };
+    let mut meaning = Meaning {
+        outcome: by_table,
+        summary: summary(record, ending, &found),
+        patch: Default::default(),
+    };
     if ending == Ending::Natural && record.spawn_error.is_none() {
         ask_verdict(host, lifecycle, entity, (record, &found), &mut meaning)?;
     }
-    let Some(outcome) = meaning.outcome else { return Ok(None) };
-    let reason = Reason { code: outcome.code, summary: meaning.summary, evidence: vec![evidence(runtime, record)] };
+    let Some(outcome) = meaning.outcome else {
+        return Ok(None);
+    };
+    let reason = Reason {
+        code: outcome.code,
+        summary: meaning.summary,
+        evidence: vec![evidence(runtime, record)],
+    };
     let actor = match (&runtime.stop_intent, ending) {
         (Some(intent), Ending::Killed | Ending::KilledByForce) => intent.actor.clone(),
         _ => Actor::new("executor", "shim"),
@@ -168,31 +187,50 @@ impl Found {
             (true, _, true) => Evidence::Present,
             (true, false, false) => Evidence::NotWanted,
         };
-        Ok(Self { evidence, artifacts, missing, evidence_wanted })
+        Ok(Self {
+            evidence,
+            artifacts,
+            missing,
+            evidence_wanted,
+        })
     }
 }
 
 /// Whether the run registered evidence with a report.
 fn reported_evidence(host: &Host, entity: &Entity) -> Result<bool, Error> {
     let id = Some(entity.reference.id.clone());
-    let rows = host.store().history(&crate::store::HistoryQuery { id, ..Default::default() })?;
+    let rows = host.store().history(&crate::store::HistoryQuery {
+        id,
+        ..Default::default()
+    })?;
     Ok(rows.iter().skip(1).any(|row| !row.reason.evidence.is_empty()))
 }
 
 /// Expected patterns that match no file: absolute ones as they are, others below `artifacts/` or the working directory.
 fn missing_artifacts(work: &Work, runtime: &Runtime) -> Vec<String> {
     let bases = [
-        runtime.run_dir.clone().map(|directory| [directory.as_slice(), b"/artifacts"].concat()),
+        runtime
+            .run_dir
+            .clone()
+            .map(|directory| [directory.as_slice(), b"/artifacts"].concat()),
         Some(work.cwd.0.clone()),
     ];
     let exists = |pattern: &String| {
         bases.iter().flatten().any(|base| {
             let base = glob::Pattern::escape(&String::from_utf8_lossy(base));
-            let full = if pattern.starts_with('/') { pattern.clone() } else { format!("{base}/{pattern}") };
+            let full = if pattern.starts_with('/') {
+                pattern.clone()
+            } else {
+                format!("{base}/{pattern}")
+            };
             glob::glob(&full).is_ok_and(|mut found| found.any(|path| path.is_ok()))
         })
     };
-    work.expect_artifacts.iter().filter(|pattern| !exists(pattern)).cloned().collect()
+    work.expect_artifacts
+        .iter()
+        .filter(|pattern| !exists(pattern))
+        .cloned()
+        .collect()
 }
 
 /// Asks the policy's verdict function, where it has one. If it fails, the rule's "verdict failed" is written, with the
@@ -233,7 +271,11 @@ fn ask_verdict(
             meaning.patch = judged.patch;
         }
         Err(fault) => {
-            let failed = lifecycle.descriptor().execution.as_ref().map(|rule| rule.verdict_failed.clone());
+            let failed = lifecycle
+                .descriptor()
+                .execution
+                .as_ref()
+                .map(|rule| rule.verdict_failed.clone());
             meaning.outcome = failed;
             meaning.summary = Some(fault.to_string());
         }
@@ -247,13 +289,20 @@ fn last_output(host: &Host, entity: &Entity, lifecycle: &Lifecycle) -> Result<Ve
     if bytes == 0 {
         return Ok(Vec::new());
     }
-    Ok(process::last_output(&RunDir::at(host.run_dir(&entity.reference.id)), bytes)?)
+    Ok(process::last_output(
+        &RunDir::at(host.run_dir(&entity.reference.id)),
+        bytes,
+    )?)
 }
 
 /// Which outcome a start that failed is written with.
 pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcome> {
     let rule = lifecycle.descriptor().execution.as_ref()?;
-    Some(if stage == "directory" { rule.directory_missing.clone() } else { rule.spawn_failed.clone() })
+    Some(if stage == "directory" {
+        rule.directory_missing.clone()
+    } else {
+        rule.spawn_failed.clone()
+    })
 }
 
 /// What was seen, and which stop of ours was going on.
@@ -328,7 +377,11 @@ pub(crate) fn spawn_summary(stage: &str, errno: i32) -> String {
         "terminal" => "no pseudo-terminal",
         other => return format!("cannot start ({other}): {}", std::io::Error::from_raw_os_error(errno)),
     };
-    if errno == 0 { what.to_owned() } else { format!("{what}: {}", std::io::Error::from_raw_os_error(errno)) }
+    if errno == 0 {
+        what.to_owned()
+    } else {
+        format!("{what}: {}", std::io::Error::from_raw_os_error(errno))
+    }
 }
 
 /// What was observed, for the reason.
@@ -359,5 +412,11 @@ fn runtime_update(runtime: &Runtime, record: &ExitRecord, at: Timestamp) -> Runt
         (false, true) => RuntimeState::Stopping,
         (false, false) => RuntimeState::Lingering,
     };
-    RuntimeUpdate { id: runtime.id, state: Some(state), stop_unconfirmed: Some(survivors), at, ..Default::default() }
+    RuntimeUpdate {
+        id: runtime.id,
+        state: Some(state),
+        stop_unconfirmed: Some(survivors),
+        at,
+        ..Default::default()
+    }
 }

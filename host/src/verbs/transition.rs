@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Change, Conflict, Decision, EnvelopeContext, Entity, Event, Found, KeyUse, Lifecycle, Refusal, Transition, decide,
+    Change, Conflict, Decision, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal, Transition, decide,
     envelope, rejection_event, validate,
 };
 use crate::policy::{GuardRequest, Surroundings, sha256_hex};
@@ -85,7 +85,10 @@ pub(crate) fn write(
             Admission::Refused(refusal) => return refuse(host, &entity, command, refusal),
         };
         change.event = event(host, &lifecycle, &change)?;
-        let effects = EffectSet { change: *change, runtimes: runtimes.to_vec() };
+        let effects = EffectSet {
+            change: *change,
+            runtimes: runtimes.to_vec(),
+        };
         match host.store().apply(&effects)? {
             Applied::Written => {
                 host.wake();
@@ -97,7 +100,11 @@ pub(crate) fn write(
     }
     let found = Found::of(&entity);
     let message = format!("other writers were first {LOST_RACES_MAX} times");
-    Ok(TransitionOutcome::Conflict(Conflict { found, code: "lost_race", message }))
+    Ok(TransitionOutcome::Conflict(Conflict {
+        found,
+        code: "lost_race",
+        message,
+    }))
 }
 
 /// What policy and guard say, before anything is written.
@@ -114,13 +121,18 @@ fn admitted(host: &Host, lifecycle: &Lifecycle, entity: &Entity, command: &Trans
         Decision::Rejected(refusal) => return Ok(Admission::Refused(refusal)),
         Decision::Invalid(invalid) => return Err(invalid.into()),
     };
-    let guarded = lifecycle.edge(&entity.status, &command.target).is_some_and(|edge| edge.guarded);
+    let guarded = lifecycle
+        .edge(&entity.status, &command.target)
+        .is_some_and(|edge| edge.guarded);
     if guarded {
         if let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
             return Ok(Admission::Refused(refusal));
         }
     }
-    let key = command.idempotency_key.as_ref().map(|key| KeyUse { key: key.clone(), command_digest: digest(command) });
+    let key = command.idempotency_key.as_ref().map(|key| KeyUse {
+        key: key.clone(),
+        command_digest: digest(command),
+    });
     Ok(Admission::Change(Box::new(change.with_key(key))))
 }
 
@@ -142,7 +154,13 @@ fn ask_guard(
         overridden: command.overriding.is_some(),
         surroundings: &surroundings,
     };
-    let refusal = |code: String, message: String| Some(Refusal { found: Found::of(entity), code, message });
+    let refusal = |code: String, message: String| {
+        Some(Refusal {
+            found: Found::of(entity),
+            code,
+            message,
+        })
+    };
     match host.policies().guard(&entity.policy, request) {
         Ok(None) => Ok(None),
         Ok(Some((code, message))) => Ok(refusal(code, message)),
@@ -153,28 +171,46 @@ fn ask_guard(
 /// What functions of the policy may see beside the entity: what its descriptor asked for.
 pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) -> Result<Surroundings, Error> {
     let reads = &lifecycle.descriptor().reads;
-    let children = if reads.children { host.store().linked(entity, Scope::Children)? } else { Vec::new() };
+    let children = if reads.children {
+        host.store().linked(entity, Scope::Children)?
+    } else {
+        Vec::new()
+    };
     let rows = usize::try_from(reads.history).unwrap_or(0);
     let mut history = Vec::new();
     if rows > 0 {
         let id = Some(entity.reference.id.clone());
-        history = host.store().history(&HistoryQuery { id, newest: Some(rows), ..HistoryQuery::default() })?;
+        history = host.store().history(&HistoryQuery {
+            id,
+            newest: Some(rows),
+            ..HistoryQuery::default()
+        })?;
         history.reverse();
     }
     let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
-    Ok(Surroundings { now: host.now(), parameters, children, history })
+    Ok(Surroundings {
+        now: host.now(),
+        parameters,
+        children,
+        history,
+    })
 }
 
 /// The audit row of a refusal is committed before the answer.
 fn refuse(host: &Host, entity: &Entity, command: &Transition, refusal: Refusal) -> Result<TransitionOutcome, Error> {
-    host.store().record(&[rejection_event(entity, command, &refusal, host.now())])?;
+    host.store()
+        .record(&[rejection_event(entity, command, &refusal, host.now())])?;
     Ok(TransitionOutcome::Rejected(refusal))
 }
 
 /// The answer of an earlier use of the command's key; invalid when it was used with another command.
 fn replayed(host: &Host, entity: &Entity, command: &Transition) -> Result<Option<TransitionOutcome>, Error> {
-    let Some(key) = &command.idempotency_key else { return Ok(None) };
-    let Some((used_with, row)) = host.store().key_use(entity, key)? else { return Ok(None) };
+    let Some(key) = &command.idempotency_key else {
+        return Ok(None);
+    };
+    let Some((used_with, row)) = host.store().key_use(entity, key)? else {
+        return Ok(None);
+    };
     if used_with != digest(command) {
         return Err(other_command(key).into());
     }
@@ -206,7 +242,10 @@ fn event(host: &Host, lifecycle: &Lifecycle, change: &Change) -> Result<Option<E
         return Ok(None);
     }
     let context = envelope_context(host, &change.after)?;
-    Ok(Some(Event { id: change.row.id.clone(), envelope: envelope(change, &context) }))
+    Ok(Some(Event {
+        id: change.row.id.clone(),
+        envelope: envelope(change, &context),
+    }))
 }
 
 /// What an envelope tells beside the entity.

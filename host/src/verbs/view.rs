@@ -33,11 +33,27 @@ pub fn view(host: &Host, entity: Entity) -> Result<EntityView, Error> {
     let references = |entities: Vec<Entity>| entities.into_iter().map(|e| e.reference.to_string()).collect();
     let parents: Vec<String> = references(store.linked(&entity, Scope::Parents)?);
     let children: Vec<String> = references(store.linked(&entity, Scope::Children)?);
-    let runtime = store.runtimes(Some(std::slice::from_ref(&entity.reference)))?.into_iter().next_back();
+    let runtime = store
+        .runtimes(Some(std::slice::from_ref(&entity.reference)))?
+        .into_iter()
+        .next_back();
     let work = store.work(&entity)?.map(|work| work.0);
     let lifecycle = host.lifecycle(&entity)?;
-    let json = entity_json(&entity, &lifecycle, (&parents, &children), runtime.as_ref(), work.as_ref());
-    Ok(EntityView { entity, parents, children, runtime, work, json })
+    let json = entity_json(
+        &entity,
+        &lifecycle,
+        (&parents, &children),
+        runtime.as_ref(),
+        work.as_ref(),
+    );
+    Ok(EntityView {
+        entity,
+        parents,
+        children,
+        runtime,
+        work,
+        json,
+    })
 }
 
 /// The JSON document of an entity (the command-line contract names its members).
@@ -89,7 +105,11 @@ fn shown_fields(entity: &Entity, lifecycle: &Lifecycle) -> Map<String, Value> {
         (Some(FieldKind::Timestamp), Some(ms)) => Value::from(Timestamp::from_ms(ms).to_rfc3339()),
         _ => value,
     };
-    entity.all_fields().into_iter().map(|(name, value)| (name.clone(), shown(&name, value))).collect()
+    entity
+        .all_fields()
+        .into_iter()
+        .map(|(name, value)| (name.clone(), shown(&name, value)))
+        .collect()
 }
 
 fn runtime_json(runtime: &Runtime) -> Value {

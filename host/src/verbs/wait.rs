@@ -90,7 +90,11 @@ fn look(host: &Host, target: &Entity, until: &Until) -> Result<Option<Finished>,
         Until::Ended => entity.terminal,
         Until::Status(status) => entity.terminal || entity.status == *status,
     };
-    if reached { finished(host, &entity).map(Some) } else { Ok(None) }
+    if reached {
+        finished(host, &entity).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 fn vanished(target: &Entity) -> Finished {
@@ -111,9 +115,16 @@ fn finished(host: &Host, entity: &Entity) -> Result<Finished, Error> {
         id: entity.reference.id.clone(),
         kind: entity.reference.kind.clone(),
         status: entity.status.clone(),
-        reason: if registered { entity.reason.code.clone() } else { "unknown".to_owned() },
+        reason: if registered {
+            entity.reason.code.clone()
+        } else {
+            "unknown".to_owned()
+        },
         artifact_dir: artifact_dir(host, entity)?,
-        exit_code: entity.structural.exit_code.or(entity.structural.term_signal.map(|signal| -signal)),
+        exit_code: entity
+            .structural
+            .exit_code
+            .or(entity.structural.term_signal.map(|signal| -signal)),
         success: entity.success,
     })
 }
@@ -138,7 +149,11 @@ fn artifact_dir(host: &Host, entity: &Entity) -> Result<Option<Vec<u8>>, Error> 
 impl Finished {
     /// The line that scripts read: exactly five fields separated by tabs.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = format!("{}\tstatus={}\treason={}\tartifact_dir=", self.id, self.status, self.reason).into_bytes();
+        let mut line = format!(
+            "{}\tstatus={}\treason={}\tartifact_dir=",
+            self.id, self.status, self.reason
+        )
+        .into_bytes();
         match &self.artifact_dir {
             Some(directory) if !directory.is_empty() => line.extend(percent_encoded(directory)),
             _ => line.push(b'-'),
@@ -166,7 +181,9 @@ impl Finished {
 fn percent_encoded(path: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(path.len());
     let encode = |bytes: &[u8], into: &mut Vec<u8>| {
-        bytes.iter().for_each(|byte| into.extend(format!("%{byte:02X}").bytes()));
+        bytes
+            .iter()
+            .for_each(|byte| into.extend(format!("%{byte:02X}").bytes()));
     };
     for chunk in path.utf8_chunks() {
         for byte in chunk.valid().bytes() {

@@ -21,9 +21,7 @@ impl Notifier for Mail {
     fn plan(envelope: Envelope, binding: Binding) -> Result<Vec<PlannedDispatch>, Fault> {
         let body = envelope.json.as_bytes();
         let destinations = binding.destinations.iter();
-        Ok(destinations
-            .map(|name| PlannedDispatch::new(name, body))
-            .collect())
+        Ok(destinations.map(|name| PlannedDispatch::new(name, body)).collect())
     }
 }
 

@@ -5,8 +5,8 @@
 
 use runwarden_kit::table::{code, edge, outcome, parameter, policy, status};
 use runwarden_kit::{
-    Assessment, Decision, Descriptor, Ending, Entity, Execution, ExecutionRule, Fault, Guard,
-    Health, Judgement, Level, Mapping, Migrate, Observation, Policy, Request, Surroundings, log,
+    Assessment, Decision, Descriptor, Ending, Entity, Execution, ExecutionRule, Fault, Guard, Health, Judgement, Level,
+    Mapping, Migrate, Observation, Policy, Request, Surroundings, log,
 };
 
 /// A review of one change.
@@ -31,15 +31,10 @@ impl Policy for Review {
                 code("review.open.created", "Was opened."),
                 code("review.approved.ok", "The reviewer approves."),
                 code("review.waived.quorum", "Enough others have approved."),
-                code(
-                    "review.declined.no",
-                    "The reviewer declines, or there was no review.",
-                ),
+                code("review.declined.no", "The reviewer declines, or there was no review."),
             ])
             .execution(execution())
-            .parameters([
-                parameter("quorum", "integer", "2", "Approvals needed.").choices(&["1", "2", "3"])
-            ])
+            .parameters([parameter("quorum", "integer", "2", "Approvals needed.").choices(&["1", "2", "3"])])
             .reading_children()
             .reading_last_output(1024)
     }
@@ -66,22 +61,15 @@ fn execution() -> ExecutionRule {
 
 impl Guard for Review {
     fn evaluate(request: Request) -> Result<Decision, Fault> {
-        let approvals = request
-            .surroundings
-            .children
-            .iter()
-            .filter(|child| child.success);
+        let approvals = request.surroundings.children.iter().filter(|child| child.success);
         let quorum = request.surroundings.parameter("quorum").unwrap_or("2");
-        let quorum: usize = quorum.parse().map_err(|_| {
-            Fault::new("bad_parameter", "the quorum is no number").hint("set `quorum` to 1, 2 or 3")
-        })?;
+        let quorum: usize = quorum
+            .parse()
+            .map_err(|_| Fault::new("bad_parameter", "the quorum is no number").hint("set `quorum` to 1, 2 or 3"))?;
         if approvals.count() >= quorum {
             Ok(Decision::admit())
         } else {
-            Ok(Decision::refuse(
-                "quorum_missing",
-                "too few reviews have approved",
-            ))
+            Ok(Decision::refuse("quorum_missing", "too few reviews have approved"))
         }
     }
 }
@@ -93,8 +81,7 @@ impl Execution for Review {
         if text.contains("LGTM") {
             Ok(Judgement::new("approved", "review.approved.ok"))
         } else {
-            Ok(Judgement::new("declined", "review.declined.no")
-                .summary("no approval in the output"))
+            Ok(Judgement::new("declined", "review.declined.no").summary("no approval in the output"))
         }
     }
 }
@@ -107,12 +94,7 @@ impl Health for Review {
 }
 
 impl Migrate for Review {
-    fn map(
-        entity: Entity,
-        _name: String,
-        _version: String,
-        _seen: Surroundings,
-    ) -> Result<Mapping, Fault> {
+    fn map(entity: Entity, _name: String, _version: String, _seen: Surroundings) -> Result<Mapping, Fault> {
         match entity.status.as_str() {
             "reading" => Ok(Mapping::to("open")),
             status => Ok(Mapping::to(status)),

@@ -217,15 +217,9 @@ fn named_outcomes(table: &Descriptor) -> Vec<(String, &Outcome)> {
             ("delivery enqueued", &rule.enqueued),
             ("delivery claimed", &rule.claimed),
             ("delivery delivered", &rule.delivered),
-            (
-                "delivery awaiting-acknowledgement",
-                &rule.awaiting_acknowledgement,
-            ),
+            ("delivery awaiting-acknowledgement", &rule.awaiting_acknowledgement),
             ("delivery acknowledged", &rule.acknowledged),
-            (
-                "delivery acknowledgement-missed",
-                &rule.acknowledgement_missed,
-            ),
+            ("delivery acknowledgement-missed", &rule.acknowledgement_missed),
             ("delivery backed-off", &rule.backed_off),
             ("delivery exhausted", &rule.exhausted),
             ("delivery refused", &rule.refused),
@@ -285,11 +279,7 @@ fn lease_edges(table: &Descriptor, problems: &mut Vec<String>) {
     let lapsed = &rule.lapsed.status;
     plain(table, "claimed", &rule.queued, running, problems);
     plain(table, "lapsed", running, lapsed, problems);
-    let last = if rule.fenced.is_some() {
-        lapsed
-    } else {
-        running
-    };
+    let last = if rule.fenced.is_some() { lapsed } else { running };
     plain(table, "exhausted", last, &rule.exhausted.status, problems);
     let waiting = rule.dependency_waiting.as_ref();
     let retry = rule.backed_off.as_ref().or(rule.handed_back.as_ref());
@@ -298,16 +288,8 @@ fn lease_edges(table: &Descriptor, problems: &mut Vec<String>) {
         ("backed-off", Some(running), &rule.backed_off),
         ("handed-back", Some(running), &rule.handed_back),
         ("retry-due", retry.map(|step| &step.status), &rule.retry_due),
-        (
-            "dependency-waiting",
-            Some(&rule.queued),
-            &rule.dependency_waiting,
-        ),
-        (
-            "dependency-met",
-            waiting.map(|step| &step.status),
-            &rule.dependency_met,
-        ),
+        ("dependency-waiting", Some(&rule.queued), &rule.dependency_waiting),
+        ("dependency-met", waiting.map(|step| &step.status), &rule.dependency_met),
         (
             "dependency-failed",
             waiting.map(|step| &step.status),
@@ -328,10 +310,7 @@ fn lease_edges(table: &Descriptor, problems: &mut Vec<String>) {
 
 fn plain(table: &Descriptor, place: &str, from: &str, to: &str, problems: &mut Vec<String>) {
     let unhindered = |edge: &&Edge| {
-        edge.actors.is_empty()
-            && edge.required_patch.is_empty()
-            && edge.required_guards.is_empty()
-            && !edge.guarded
+        edge.actors.is_empty() && edge.required_patch.is_empty() && edge.required_guards.is_empty() && !edge.guarded
     };
     if !edges_between(table, from, to).iter().any(unhindered) {
         problems.push(format!("{place} needs an unhindered edge {from} -> {to}"));

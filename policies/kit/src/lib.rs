@@ -52,20 +52,17 @@ pub use diagnostics::report_panics;
 pub use diagnostics::{Level, log};
 pub use parts::{Execution, Guard, Health, Migrate, Notifier, Policy};
 
-pub use bindings::execution_policy::exports::runwarden::policy::execution::{
-    Artifact, Ending, Judgement, Usage,
-};
+pub use bindings::execution_policy::exports::runwarden::policy::execution::{Artifact, Ending, Judgement, Usage};
 pub use bindings::guard_policy::exports::runwarden::policy::guard::{Decision, Request};
 pub use bindings::handler::exports::runwarden::notify::notifier::{
     Binding, Descriptor as HandlerDescriptor, Envelope, PlannedDispatch,
 };
 pub use bindings::health_policy::exports::runwarden::policy::health::{Assessment, Observation};
 pub use bindings::lifecycle_policy::exports::runwarden::policy::lifecycle::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule,
-    Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Parameter, Reads,
+    ReasonCode, RetrySchedule, Status, VerdictRow,
 };
 pub use bindings::lifecycle_policy::runwarden::types::types::{
-    Actor, Child, Entity, ExtField, Fault, HistoryRow, NamedJson, Outcome, Reason, Surroundings,
-    Tag,
+    Actor, Child, Entity, ExtField, Fault, HistoryRow, NamedJson, Outcome, Reason, Surroundings, Tag,
 };
 pub use bindings::migrate_policy::exports::runwarden::policy::migrate::Mapping;

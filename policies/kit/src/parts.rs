@@ -1,8 +1,8 @@
 //! The parts that a component may export, one trait each. All are functions from record to record.
 
 use crate::{
-    Assessment, Binding, Decision, Descriptor, Ending, Entity, Envelope, Fault, HandlerDescriptor,
-    Judgement, Mapping, Observation, PlannedDispatch, Request, Surroundings,
+    Assessment, Binding, Decision, Descriptor, Ending, Entity, Envelope, Fault, HandlerDescriptor, Judgement, Mapping,
+    Observation, PlannedDispatch, Request, Surroundings,
 };
 
 /// What every policy is: the table of its kind.

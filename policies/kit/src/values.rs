@@ -1,8 +1,8 @@
 //! Short ways to make the answers of guards, verdicts, health and handlers.
 
 use crate::{
-    Assessment, Decision, Entity, Fault, Judgement, Mapping, NamedJson, Outcome, Parameter,
-    PlannedDispatch, Surroundings,
+    Assessment, Decision, Entity, Fault, Judgement, Mapping, NamedJson, Outcome, Parameter, PlannedDispatch,
+    Surroundings,
 };
 
 impl NamedJson {

@@ -59,17 +59,13 @@ fn generate(package: &str, world: &str, shares_types: bool) -> String {
     let mut resolve = Resolve::default();
     let mut chosen = None;
     for name in PACKAGES {
-        let (id, _) = resolve
-            .push_dir(wit_dir().join(name))
-            .expect("the WIT package parses");
+        let (id, _) = resolve.push_dir(wit_dir().join(name)).expect("the WIT package parses");
         if *name == package {
             chosen = Some(id);
         }
     }
     let chosen = chosen.expect("the package is listed");
-    let world = resolve
-        .select_world(&[chosen], Some(world))
-        .expect("the world exists");
+    let world = resolve.select_world(&[chosen], Some(world)).expect("the world exists");
     let mut files = Files::default();
     options(shares_types)
         .build()

@@ -8,8 +8,8 @@ mod review;
 use mail::Mail;
 use review::Review;
 use runwarden_kit::{
-    Actor, Binding, Child, Decision, Entity, Envelope, Guard, Migrate, NamedJson, Notifier, Policy,
-    Reason, Request, Surroundings, check,
+    Actor, Binding, Child, Decision, Entity, Envelope, Guard, Migrate, NamedJson, Notifier, Policy, Reason, Request,
+    Surroundings, check,
 };
 
 #[test]
@@ -22,10 +22,7 @@ fn a_review_is_waived_when_enough_others_approve() {
     let judge = |approvals, quorum| Review::evaluate(request(approvals, quorum));
     assert_eq!(judge(2, "2"), Ok(Decision::admit()));
     let refused = judge(1, "2").expect("the guard answers");
-    assert_eq!(
-        (refused.admitted, &*refused.code),
-        (false, "quorum_missing")
-    );
+    assert_eq!((refused.admitted, &*refused.code), (false, "quorum_missing"));
     let fault = judge(2, "null").expect_err("no number");
     assert_eq!(fault.code, "bad_parameter");
 }
@@ -33,12 +30,7 @@ fn a_review_is_waived_when_enough_others_approve() {
 #[test]
 fn a_review_of_the_first_version_goes_on_as_open() {
     let carried = |status: &str| {
-        let mapping = Review::map(
-            entity(status),
-            "review".into(),
-            "1.0.0".into(),
-            seen(0, "2"),
-        );
+        let mapping = Review::map(entity(status), "review".into(), "1.0.0".into(), seen(0, "2"));
         mapping.expect("the mapping is total").status
     };
     assert_eq!(carried("reading"), "open");
@@ -54,10 +46,7 @@ fn mail_plans_one_dispatch_for_each_destination() {
         ext: Vec::new(),
     };
     let planned = Mail::plan(envelope(), binding).expect("the plan succeeds");
-    let reached: Vec<&str> = planned
-        .iter()
-        .map(|dispatch| &*dispatch.destination)
-        .collect();
+    let reached: Vec<&str> = planned.iter().map(|dispatch| &*dispatch.destination).collect();
     assert_eq!(reached, ["a", "b"]);
     assert_eq!(Mail::describe().transports, ["exec"]);
 }

@@ -1,9 +1,5 @@
 //! A small starter: starts the real shim, speaks its protocol, leaves nothing behind.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "every test binary uses a part of it"
-)]
+#![allow(dead_code, unreachable_pub, reason = "every test binary uses a part of it")]
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -37,8 +33,7 @@ pub struct Run {
 impl Run {
     pub fn of(argv: &[&str]) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let directory =
-            std::env::temp_dir().join(format!("runwarden-shim-{}-{number}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("runwarden-shim-{}-{number}", std::process::id()));
         fs::create_dir(&directory).expect("a fresh run directory");
         let spec = Spec {
             reference: b"run/test".to_vec(),
@@ -103,11 +98,7 @@ impl Run {
         drop(theirs);
         let memory = memory_file(&self.spec.encode());
         let present = |fd: &Option<OwnedFd>| {
-            if fd.is_some() {
-                Present::Yes
-            } else {
-                Present::No
-            }
+            if fd.is_some() { Present::Yes } else { Present::No }
         };
         let passed = Passed {
             stdin: present(&self.stdin),
@@ -121,8 +112,7 @@ impl Run {
                 .flatten()
                 .map(|fd| fd.as_raw_fd()),
         );
-        packet::send(ours.as_fd(), &ToShim::Start(passed).encode(), &fds)
-            .expect("the start is sent");
+        packet::send(ours.as_fd(), &ToShim::Start(passed).encode(), &fds).expect("the start is sent");
         let mut started = Started {
             directory: self.directory,
             control: Some(ours),
@@ -210,16 +200,12 @@ impl Started {
 
     /// Waits for the exit file; the shim may live on.
     pub fn ended(&self) -> String {
-        eventually("the exit file", || {
-            fs::read_to_string(self.path(files::EXIT)).ok()
-        })
+        eventually("the exit file", || fs::read_to_string(self.path(files::EXIT)).ok())
     }
 
     pub fn wait_for(&self, name: &str, what: &str) {
         eventually(&format!("{what:?} in {name}"), || {
-            String::from_utf8_lossy(&self.read(name))
-                .contains(what)
-                .then_some(())
+            String::from_utf8_lossy(&self.read(name)).contains(what).then_some(())
         });
     }
 
@@ -322,18 +308,14 @@ fn socket_pair() -> (OwnedFd, OwnedFd) {
     // SAFETY: room for two descriptors, which are ours from then on.
     unsafe {
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        assert_eq!(
-            libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()),
-            0
-        );
+        assert_eq!(libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()), 0);
         (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
     }
 }
 
 fn memory_file(bytes: &[u8]) -> File {
     // SAFETY: a literal name; the descriptor is ours.
-    let mut file =
-        unsafe { File::from_raw_fd(libc::memfd_create(c"spec".as_ptr(), libc::MFD_CLOEXEC)) };
+    let mut file = unsafe { File::from_raw_fd(libc::memfd_create(c"spec".as_ptr(), libc::MFD_CLOEXEC)) };
     file.write_all(bytes).expect("memory");
     file
 }

@@ -7,11 +7,28 @@ use super::connection::Db;
 use super::entity::{component, not_installed};
 use super::failure::Fault;
 use super::history;
+use super::writer::Installation;
 use crate::model::AdminEvent;
 use crate::store::{Activation, Component, ComponentRecord};
 
 /// Adds a component; see [`crate::store::Store::install`].
-pub(super) fn install(db: &Db, new: &Component, activation: Option<&Activation>) -> Result<(), Fault> {
+pub(super) fn install(db: &Db, installation: &Installation) -> Result<(), Fault> {
+    for component in &installation.components {
+        add(db, component)?;
+    }
+    for activation in &installation.activations {
+        if !activate(db, activation)? {
+            return Err(Fault::Refused(not_installed(&activation.digest)));
+        }
+    }
+    for event in &installation.events {
+        history::record(db, event)?;
+    }
+    Ok(())
+}
+
+/// Adds a component that is not there.
+fn add(db: &Db, new: &Component) -> Result<(), Fault> {
     let record = &new.record;
     if component(db, &record.digest)?.is_none() {
         let sql = "INSERT INTO components (digest, kind, name, version, source, exports, size_bytes, installed_at_ms) \
@@ -37,10 +54,7 @@ pub(super) fn install(db: &Db, new: &Component, activation: Option<&Activation>)
         let sql = "INSERT INTO component_contents (component, descriptor, bytes) VALUES (?1, ?2, ?3)";
         db.write(sql, params![number, new.descriptor, new.bytes])?;
     }
-    match activation {
-        Some(activation) if !activate(db, activation)? => Err(Fault::Refused(not_installed(&activation.digest))),
-        Some(_) | None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Adds an activation; false when its component is not installed.

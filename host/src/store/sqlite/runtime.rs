@@ -57,7 +57,7 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Runtime> {
 fn identity(columns: &mut Columns<'_, '_>) -> rusqlite::Result<Option<ProcessIdentity>> {
     let (pid, start_ticks): (Option<i64>, Option<i64>) = (columns.take()?, columns.take()?);
     let (pidfs_inode, pidfs_handle) = (columns.take()?, columns.take()?);
-    Ok(pid.zip(start_ticks).map(|(pid, start_ticks)| ProcessIdentity {
+    Ok(pid.map(|pid| ProcessIdentity {
         pid,
         start_ticks,
         pidfs_inode,
@@ -82,7 +82,7 @@ fn values(runtime: &Runtime) -> Vec<Parameter> {
     fn identity(of: Option<&ProcessIdentity>) -> [Parameter; 4] {
         [
             of.map(|identity| identity.pid).into(),
-            of.map(|identity| identity.start_ticks).into(),
+            of.and_then(|identity| identity.start_ticks).into(),
             of.and_then(|identity| identity.pidfs_inode).into(),
             of.and_then(|identity| identity.pidfs_handle.clone()).into(),
         ]

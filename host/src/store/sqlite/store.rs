@@ -11,7 +11,7 @@ use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
 use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
-use super::writer::{Answer, Command, Writer};
+use super::writer::{Answer, Command, Installation, Writer};
 use super::{activation, entity, history, place, query, runtime};
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
 use crate::store::{
@@ -223,13 +223,22 @@ impl Store for SqliteStore {
         self.read("reading a work specification", |db| runtime::work(db, entity))
     }
 
-    fn install(&self, component: &Component, activation: Option<&Activation>) -> Result<(), StoreError> {
-        self.write(Command::Install(Box::new(component.clone()), activation.cloned()))
-            .map(drop)
+    fn install(
+        &self,
+        components: &[Component],
+        activations: &[Activation],
+        events: &[AdminEvent],
+    ) -> Result<(), StoreError> {
+        let installation = Installation {
+            components: components.to_vec(),
+            activations: activations.to_vec(),
+            events: events.to_vec(),
+        };
+        self.write(Command::Install(Box::new(installation))).map(drop)
     }
 
-    fn activate(&self, activation: &Activation) -> Result<bool, StoreError> {
-        let command = Command::Activate(activation.clone());
+    fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError> {
+        let command = Command::Activate(activation.clone(), event.clone());
         let Answer::Flag(known) = self.write(command)? else {
             unreachable!("{ANSWER_FITS}")
         };

@@ -37,9 +37,16 @@ pub(super) enum Command {
     Apply(Box<EffectSet>),
     UpdateRuntimes(Vec<RuntimeUpdate>),
     Record(Vec<AdminEvent>),
-    Install(Box<Component>, Option<Activation>),
-    Activate(Activation),
+    Install(Box<Installation>),
+    Activate(Activation, AdminEvent),
     RemoveComponent(String, AdminEvent),
+}
+
+/// Components, activations and audit rows of one commit.
+pub(super) struct Installation {
+    pub(super) components: Vec<Component>,
+    pub(super) activations: Vec<Activation>,
+    pub(super) events: Vec<AdminEvent>,
 }
 
 /// What it came to.
@@ -75,11 +82,17 @@ impl Command {
                 events.iter().try_for_each(|event| history::record(db, event))?;
                 Answer::Done
             }
-            Self::Install(component, activation) => {
-                activation::install(db, component, activation.as_ref())?;
+            Self::Install(installation) => {
+                activation::install(db, installation)?;
                 Answer::Done
             }
-            Self::Activate(activation) => Answer::Flag(activation::activate(db, activation)?),
+            Self::Activate(activation, event) => {
+                let known = activation::activate(db, activation)?;
+                if known {
+                    history::record(db, event)?;
+                }
+                Answer::Flag(known)
+            }
             Self::RemoveComponent(digest, event) => Answer::Flag(activation::remove(db, digest, event)?),
         })
     }
@@ -92,7 +105,7 @@ impl Command {
             Self::UpdateRuntimes(_)
             | Self::Record(_)
             | Self::Install(..)
-            | Self::Activate(_)
+            | Self::Activate(..)
             | Self::RemoveComponent(..) => None,
         }
     }
@@ -101,7 +114,7 @@ impl Command {
     const fn may_spend_reserve(&self) -> bool {
         match self {
             Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(_) => true,
-            Self::Create(..) | Self::Install(..) | Self::Activate(_) | Self::RemoveComponent(..) => false,
+            Self::Create(..) | Self::Install(..) | Self::Activate(..) | Self::RemoveComponent(..) => false,
         }
     }
 
@@ -113,7 +126,7 @@ impl Command {
             Self::UpdateRuntimes(_) => "writing runtime rows",
             Self::Record(_) => "writing audit rows",
             Self::Install(..) => "installing a component",
-            Self::Activate(_) => "activating a component",
+            Self::Activate(..) => "activating a component",
             Self::RemoveComponent(..) => "removing a component",
         }
     }

@@ -10,15 +10,8 @@ const SIZE_LIMIT_BYTES: usize = 128 * 1024;
 fn a_component_imports_diagnostics_and_shared_types_alone() {
     for policy in POLICIES {
         for import in names(policy).imports {
-            let admitted = [
-                "runwarden:host/diagnostics@0.1.0",
-                "runwarden:types/types@0.1.0",
-            ];
-            assert!(
-                admitted.contains(&&*import),
-                "{} imports {import}",
-                label(policy)
-            );
+            let admitted = ["runwarden:host/diagnostics@0.1.0", "runwarden:types/types@0.1.0"];
+            assert!(admitted.contains(&&*import), "{} imports {import}", label(policy));
         }
     }
 }
@@ -44,11 +37,7 @@ fn a_component_is_valid_and_small() {
             .validate_all(policy.component)
             .unwrap_or_else(|error| panic!("{}: {error}", label(policy)));
         let size = policy.component.len();
-        assert!(
-            size < SIZE_LIMIT_BYTES,
-            "{} has {size} bytes",
-            label(policy)
-        );
+        assert!(size < SIZE_LIMIT_BYTES, "{} has {size} bytes", label(policy));
     }
 }
 
@@ -59,11 +48,7 @@ fn a_component_carries_no_path_of_the_machine_that_built_it() {
     let needle = root.to_str().expect("the test runs below a readable path");
     for policy in POLICIES {
         let mut windows = policy.component.windows(needle.len());
-        assert!(
-            !windows.any(|bytes| bytes == needle.as_bytes()),
-            "{}",
-            label(policy)
-        );
+        assert!(!windows.any(|bytes| bytes == needle.as_bytes()), "{}", label(policy));
     }
 }
 
@@ -83,9 +68,7 @@ fn names(policy: &Bundled) -> Names {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    names
-                        .imports
-                        .push(import.expect("an import").name.name.to_owned());
+                    names.imports.push(import.expect("an import").name.name.to_owned());
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {

@@ -44,7 +44,5 @@ fn the_bundled_table_names_what_the_policies_describe() {
 
 fn path(directory: &str) -> PathBuf {
     let lifecycle = concat!(env!("CARGO_MANIFEST_DIR"), "/../lifecycle");
-    PathBuf::from(lifecycle)
-        .join(directory)
-        .join("descriptor.json")
+    PathBuf::from(lifecycle).join(directory).join("descriptor.json")
 }

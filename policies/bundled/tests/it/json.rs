@@ -1,8 +1,8 @@
 //! A descriptor as JSON: every key, in the order of the WIT, in snake case.
 
 use runwarden_kit::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, ExtField, Field, HealthThreshold, KillRow,
-    LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, ExtField, Field, HealthThreshold, KillRow, LeaseRule, Outcome,
+    Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;

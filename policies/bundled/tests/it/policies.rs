@@ -7,10 +7,7 @@ pub(crate) fn all() -> [(&'static str, Descriptor); 9] {
     [
         ("run", runwarden_policy_run::Run::describe()),
         ("session", runwarden_policy_session::Session::describe()),
-        (
-            "invocation",
-            runwarden_policy_invocation::Invocation::describe(),
-        ),
+        ("invocation", runwarden_policy_invocation::Invocation::describe()),
         ("play", runwarden_policy_play::Play::describe()),
         ("show", runwarden_policy_show::Show::describe()),
         ("team", runwarden_policy_team::Team::describe()),

@@ -33,11 +33,7 @@ const OF_DOUBT: &[&str] = &[
 fn each_kind_admits_the_recorded_codes_and_the_hosts_additions() {
     let recorded = policies::vectors("reason_codes.json");
     for (directory, table) in policies::all() {
-        let kind = if table.kind == "run" {
-            "session"
-        } else {
-            &table.kind
-        };
+        let kind = if table.kind == "run" { "session" } else { &table.kind };
         let listed = &recorded["allowed_on_strict_path_by_entity"][kind];
         let listed = listed.as_array().expect("the kind is recorded");
         let mut expected: BTreeSet<&str> = listed.iter().filter_map(|code| code.as_str()).collect();

@@ -66,20 +66,11 @@ fn rows() -> Vec<Value> {
 fn check_row(table: &Descriptor, row: &Value, actor: &str) {
     let (from, to) = (text(row, "from"), text(row, "to"));
     let edge = check::edge_between(table, from, to);
-    let admits = edge
-        .is_none_or(|edge| edge.actors.is_empty() || edge.actors.iter().any(|kind| kind == actor));
+    let admits = edge.is_none_or(|edge| edge.actors.is_empty() || edge.actors.iter().any(|kind| kind == actor));
     for column in ["plain", "full", "override", "full_override"] {
-        let expected = if admits {
-            text(row, column)
-        } else {
-            "rejected"
-        };
+        let expected = if admits { text(row, column) } else { "rejected" };
         let found = judge(table, (from, to), actor, column);
-        assert_eq!(
-            found, expected,
-            "{} {from} -> {to} by {actor}, {column}",
-            table.kind
-        );
+        assert_eq!(found, expected, "{} {from} -> {to} by {actor}, {column}", table.kind);
     }
     let ends = |name: &str| {
         table
@@ -90,11 +81,7 @@ fn check_row(table: &Descriptor, row: &Value, actor: &str) {
     for (column, outcome) in [("emits", "full"), ("override_emits", "full_override")] {
         let applied = admits && text(row, outcome) == "applied";
         let emits = applied && table.emits_events && from != to && ends(to);
-        assert_eq!(
-            row[column], emits,
-            "{} {from} -> {to}, {column}",
-            table.kind
-        );
+        assert_eq!(row[column], emits, "{} {from} -> {to}, {column}", table.kind);
     }
 }
 
@@ -105,21 +92,13 @@ fn judge(table: &Descriptor, pair: (&str, &str), actor: &str, column: &str) -> &
     let (from, to) = pair;
     let Some(edge) = check::edge_between(table, from, to) else {
         let same = from == to && table.same_status == "append";
-        return if same || overridden {
-            "applied"
-        } else {
-            "rejected"
-        };
+        return if same || overridden { "applied" } else { "rejected" };
     };
     if !edge.actors.is_empty() && !edge.actors.iter().any(|kind| kind == actor) {
         return "rejected";
     }
     let requires = !edge.required_patch.is_empty() || !edge.required_guards.is_empty();
-    if requires && !complete {
-        "invalid"
-    } else {
-        "applied"
-    }
+    if requires && !complete { "invalid" } else { "applied" }
 }
 
 fn actors(row: &Value) -> Vec<String> {

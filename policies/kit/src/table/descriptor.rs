@@ -1,6 +1,6 @@
 use crate::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule,
-    Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Parameter, Reads,
+    ReasonCode, RetrySchedule, Status, VerdictRow,
 };
 
 /// An empty table for a kind; the policy bears the kind's name. Same-status writes are appended.

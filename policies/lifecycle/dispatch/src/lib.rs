@@ -60,11 +60,9 @@ impl Policy for Dispatch {
 
 /// An operator asks for another round.
 fn revival(from: &str) -> Edge {
-    edge(from, "pending").only(&["operator"]).patching(&[
-        "attempt",
-        "next_attempt_at",
-        "last_error",
-    ])
+    edge(from, "pending")
+        .only(&["operator"])
+        .patching(&["attempt", "next_attempt_at", "last_error"])
 }
 
 fn delivery() -> DeliveryRule {
@@ -104,10 +102,7 @@ mod tests {
         for from in ["dead_letter", "expired"] {
             let revival = edge_between(&table, from, "pending").expect("there is a way");
             assert_eq!(revival.actors, ["operator"]);
-            assert_eq!(
-                revival.required_patch,
-                ["attempt", "next_attempt_at", "last_error"]
-            );
+            assert_eq!(revival.required_patch, ["attempt", "next_attempt_at", "last_error"]);
             assert_eq!(targets(&table, from), ["pending"]);
         }
     }

@@ -9,22 +9,9 @@ use runwarden_policy_shared::{health, process, running};
 #[derive(Debug)]
 pub struct Play;
 
-const OPEN: &[&str] = &[
-    "pending",
-    "prepared",
-    "running",
-    "running_complete",
-    "gated",
-    "redoing",
-];
+const OPEN: &[&str] = &["pending", "prepared", "running", "running_complete", "gated", "redoing"];
 
-const ENDS: &[&str] = &[
-    "merged",
-    "escalated",
-    "gate_failed",
-    "blocked",
-    "aborted_after_finish",
-];
+const ENDS: &[&str] = &["merged", "escalated", "gate_failed", "blocked", "aborted_after_finish"];
 
 impl Policy for Play {
     fn describe() -> Descriptor {
@@ -55,23 +42,11 @@ impl Policy for Play {
                 ("play.pending.created", "Was created."),
                 ("play.pending.waiting_on_deps", "Waits for other plays."),
                 ("play.pending.ready", "Everything it waited for is there."),
-                (
-                    "play.blocked.invalid_deps",
-                    "What it waits for does not exist.",
-                ),
-                (
-                    "play.blocked.dep_failed",
-                    "What it waits for did not succeed.",
-                ),
-                (
-                    "play.blocked.runner_orphaned",
-                    "What ran it is gone without an end.",
-                ),
+                ("play.blocked.invalid_deps", "What it waits for does not exist."),
+                ("play.blocked.dep_failed", "What it waits for did not succeed."),
+                ("play.blocked.runner_orphaned", "What ran it is gone without an end."),
                 ("play.gate_failed.verdict", "Its result was refused."),
-                (
-                    "play.escalated.gate_twice",
-                    "Refused twice: handed to a person.",
-                ),
+                ("play.escalated.gate_twice", "Refused twice: handed to a person."),
                 ("play.merged.ok", "Its result was taken over."),
             ]))
             .codes(shared_codes::of_kills())

@@ -24,19 +24,13 @@ impl Policy for ScheduleRun {
             "Work that a worker takes on lease, doubted before it is given up.",
         )
         .statuses([
-            status(
-                "supervisor_unknown",
-                "Its lease ran out; its worker may still live.",
-            ),
+            status("supervisor_unknown", "Its lease ran out; its worker may still live."),
             status("orphaned", "Its worker is shut out for good.").terminal(),
         ])
         .edges([edge("running", "supervisor_unknown")])
         .edges([edge("waiting_dependency", "skipped")])
         .edges([edge("supervisor_unknown", "running").guarding(&["leased_by"])])
-        .edges(edges(
-            "supervisor_unknown",
-            &["orphaned", "failed", "cancelled"],
-        ))
+        .edges(edges("supervisor_unknown", &["orphaned", "failed", "cancelled"]))
         .fields([
             field("unknown_since", "timestamp", "When its lease ran out."),
             field("process_identity", "json", "The process that did the work."),
@@ -46,14 +40,8 @@ impl Policy for ScheduleRun {
                 "run.supervisor_unknown.lease_stale",
                 "Its lease ran out; its worker is not heard of.",
             ),
-            (
-                "run.running.recovered_same_holder",
-                "Its worker came back in time.",
-            ),
-            (
-                "run.orphaned.fence_committed",
-                "Its worker was shut out for good.",
-            ),
+            ("run.running.recovered_same_holder", "Its worker came back in time."),
+            ("run.orphaned.fence_committed", "Its worker was shut out for good."),
         ]))
         .kill(process::kill_from(KILLABLE, "cancelled").always_cascading())
         .lease(lease())
@@ -93,10 +81,7 @@ mod tests {
 
     #[test]
     fn running_work_never_goes_back_to_the_queue_directly() {
-        assert_eq!(
-            edge_between(&ScheduleRun::describe(), "running", "queued"),
-            None
-        );
+        assert_eq!(edge_between(&ScheduleRun::describe(), "running", "queued"), None);
     }
 
     #[test]

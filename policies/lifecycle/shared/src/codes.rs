@@ -32,10 +32,7 @@ const ENDS: &[(&str, &str)] = &[
         "run.completed.finalize_error",
         "Ended well; tidying up afterwards failed.",
     ),
-    (
-        "run.completed.gate_rejected",
-        "Ended well; a gate rejected the result.",
-    ),
+    ("run.completed.gate_rejected", "Ended well; a gate rejected the result."),
     (
         "run.completed.spawn_refused",
         "Ended well; it was refused to start more work.",
@@ -54,18 +51,9 @@ const ENDS: &[(&str, &str)] = &[
         "run.failed.provider_nonretryable",
         "A provider failed; trying again cannot help.",
     ),
-    (
-        "run.failed.missing_artifact",
-        "An expected result is missing.",
-    ),
-    (
-        "run.failed.artifact_write",
-        "A result could not be written.",
-    ),
-    (
-        "run.failed.missing_cwd",
-        "The working directory does not exist.",
-    ),
+    ("run.failed.missing_artifact", "An expected result is missing."),
+    ("run.failed.artifact_write", "A result could not be written."),
+    ("run.failed.missing_cwd", "The working directory does not exist."),
     (
         "run.failed.cwd_inherit_refused",
         "It was refused to inherit the working directory.",
@@ -76,30 +64,15 @@ const ENDS: &[(&str, &str)] = &[
         "run.failed.lease_attempts_exhausted",
         "The lease ran out, and no attempts are left.",
     ),
-    (
-        "run.failed.dependency_failed",
-        "What it waited for did not succeed.",
-    ),
-    (
-        "run.failed.spawn_error",
-        "The program could not be started.",
-    ),
+    ("run.failed.dependency_failed", "What it waited for did not succeed."),
+    ("run.failed.spawn_error", "The program could not be started."),
     (
         "run.failed.spawn_identity_lost",
         "Nobody learned which process was started.",
     ),
-    (
-        "run.failed.host_restarted",
-        "The machine restarted under it.",
-    ),
-    (
-        "run.failed.orphaned_parent",
-        "It ended, and nobody could observe how.",
-    ),
-    (
-        "run.failed.policy_fault",
-        "The policy failed to judge the ending.",
-    ),
+    ("run.failed.host_restarted", "The machine restarted under it."),
+    ("run.failed.orphaned_parent", "It ended, and nobody could observe how."),
+    ("run.failed.policy_fault", "The policy failed to judge the ending."),
     ("run.timed_out.deadline", "The deadline ended it."),
     ("run.aborted.user", "The user gave it up."),
     ("run.cancelled.sigint", "Interrupted from the terminal."),
@@ -115,26 +88,11 @@ const ENDS: &[(&str, &str)] = &[
 /// Why a run is not under way.
 const WAITS: &[(&str, &str)] = &[
     ("run.paused.operator", "Paused by an operator."),
-    (
-        "run.queued.lease_expired",
-        "Back in the queue: its lease ran out.",
-    ),
-    (
-        "run.queued.retry_due",
-        "Back in the queue: the next attempt is due.",
-    ),
-    (
-        "run.retry_wait.backoff",
-        "Failed, and will be tried again later.",
-    ),
-    (
-        "run.retry_wait.handed_back",
-        "A worker gave it back unharmed.",
-    ),
-    (
-        "run.skipped.waiter_cap_exceeded",
-        "Not taken up: too many are waiting.",
-    ),
+    ("run.queued.lease_expired", "Back in the queue: its lease ran out."),
+    ("run.queued.retry_due", "Back in the queue: the next attempt is due."),
+    ("run.retry_wait.backoff", "Failed, and will be tried again later."),
+    ("run.retry_wait.handed_back", "A worker gave it back unharmed."),
+    ("run.skipped.waiter_cap_exceeded", "Not taken up: too many are waiting."),
     (
         "run.skipped.duration_exceeds_lease",
         "Not taken up: it would outlast its lease.",
@@ -146,14 +104,8 @@ pub fn of_sessions() -> Vec<ReasonCode> {
     codes(&[
         ("session.stale.no_heartbeat", "Quiet for too long."),
         ("session.orphaned.no_process", "No process and no traces."),
-        (
-            "session.zombie.stale_locks",
-            "Ended, and its locks were left.",
-        ),
-        (
-            "session.phantom.process_dead",
-            "Said to run, and its process is gone.",
-        ),
+        ("session.zombie.stale_locks", "Ended, and its locks were left."),
+        ("session.phantom.process_dead", "Said to run, and its process is gone."),
         (
             "session.phantom.missing_artifacts",
             "Said to have ended, and its results are missing.",

@@ -15,11 +15,7 @@ pub fn thresholds() -> Vec<HealthThreshold> {
         threshold("agent", IDLE_MS, 6 * HOUR_MS),
         threshold("play", IDLE_MS, 6 * HOUR_MS),
     ];
-    rows.extend(
-        PATIENT
-            .iter()
-            .map(|kind| threshold(kind, IDLE_MS, 12 * HOUR_MS)),
-    );
+    rows.extend(PATIENT.iter().map(|kind| threshold(kind, IDLE_MS, 12 * HOUR_MS)));
     rows.push(threshold("", IDLE_MS, 6 * HOUR_MS));
     rows
 }
@@ -44,10 +40,7 @@ fn judge(seen: &Observation) -> (&'static str, &'static str) {
     let traceless = seen.messages == 0 && !seen.has_artifacts;
     match seen.process.as_str() {
         "alive" => match quiet(seen) {
-            Quiet::TooLong => (
-                "unresponsive",
-                "its process lives, and it is quiet for too long",
-            ),
+            Quiet::TooLong => ("unresponsive", "its process lives, and it is quiet for too long"),
             Quiet::AWhile => ("idle", "it is quiet for a while"),
             Quiet::Not => ("healthy", "its process lives, and it is active"),
         },

@@ -37,13 +37,7 @@ pub fn table(version: &str, summary: &str) -> Descriptor {
         .edges(edges("waiting_dependency", &["queued", "cancelled"]))
         .edges(edges(
             "running",
-            &[
-                "completed",
-                "failed",
-                "timed_out",
-                "retry_wait",
-                "cancelled",
-            ],
+            &["completed", "failed", "timed_out", "retry_wait", "cancelled"],
         ))
         .edges(edges("retry_wait", &["queued", "cancelled"]))
         .fields([running::ended_at()])
@@ -63,10 +57,7 @@ pub fn table(version: &str, summary: &str) -> Descriptor {
             ("schedule.deferred.capacity", "Put off: no room for it."),
             ("schedule.budget.exhausted", "The budget is used up."),
             ("schedule.skipped.precondition", "A condition was not met."),
-            (
-                "schedule.skipped.overlap",
-                "The one before was still running.",
-            ),
+            ("schedule.skipped.overlap", "The one before was still running."),
             ("schedule.skipped.missed_fire", "Its time was missed."),
         ]))
         .emitting_events()

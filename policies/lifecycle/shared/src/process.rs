@@ -56,18 +56,9 @@ mod tests {
 
     #[test]
     fn the_first_verdict_that_fits_decides() {
-        let check =
-            |end, evidence, expected| assert_eq!(judge(&verdicts(), end, evidence), expected);
-        check(
-            End::Exit(0),
-            "artifact_missing",
-            "run.failed.missing_artifact",
-        );
-        check(
-            End::Exit(0),
-            "wanted_and_absent",
-            "run.completed_empty.no_evidence",
-        );
+        let check = |end, evidence, expected| assert_eq!(judge(&verdicts(), end, evidence), expected);
+        check(End::Exit(0), "artifact_missing", "run.failed.missing_artifact");
+        check(End::Exit(0), "wanted_and_absent", "run.completed_empty.no_evidence");
         check(End::Exit(0), "present", "run.completed.ok");
         check(End::Exit(1), "artifact_missing", "run.failed.exit_nonzero");
         check(End::Exit(255), "present", "run.failed.exit_nonzero");
@@ -78,10 +69,7 @@ mod tests {
     #[test]
     fn leased_work_is_complete_without_evidence() {
         let rows = verdicts_without_empty();
-        assert_eq!(
-            judge(&rows, End::Exit(0), "wanted_and_absent"),
-            "run.completed.ok"
-        );
+        assert_eq!(judge(&rows, End::Exit(0), "wanted_and_absent"), "run.completed.ok");
     }
 
     #[test]
@@ -104,16 +92,9 @@ mod tests {
                 (End::Signal, _, Some(signals)) => signals.is_empty(),
                 _ => false,
             };
-            ended
-                && row
-                    .evidence
-                    .as_ref()
-                    .is_none_or(|wanted| wanted == evidence)
+            ended && row.evidence.as_ref().is_none_or(|wanted| wanted == evidence)
         };
-        let row = rows
-            .iter()
-            .find(fits)
-            .expect("the last row fits everything");
+        let row = rows.iter().find(fits).expect("the last row fits everything");
         row.outcome.code.clone()
     }
 }

@@ -37,16 +37,8 @@ pub fn table(kind: &str, version: &str, summary: &str) -> Descriptor {
 /// How a process ended.
 pub fn ending_fields() -> Vec<Field> {
     vec![
-        field(
-            "exit_code",
-            "integer",
-            "The code it exited with; null after a signal.",
-        ),
-        field(
-            "term_signal",
-            "integer",
-            "The signal it died by; null after an exit.",
-        ),
+        field("exit_code", "integer", "The code it exited with; null after a signal."),
+        field("term_signal", "integer", "The signal it died by; null after an exit."),
         field("cause", "text", "How it ended, observed and never guessed."),
     ]
 }
@@ -67,11 +59,7 @@ pub fn session_fields() -> Vec<Field> {
         field("output_tokens", "integer", "Tokens written by a model."),
         field("total_cost_usd", "number", "What it cost, in US dollars."),
         field("num_turns", "integer", "Turns of the conversation."),
-        field(
-            "duration_ms",
-            "integer",
-            "From start to end, in milliseconds.",
-        ),
+        field("duration_ms", "integer", "From start to end, in milliseconds."),
         spawn_kind(),
     ]);
     fields
@@ -91,9 +79,5 @@ pub fn ended_at() -> Field {
 }
 
 fn spawn_kind() -> Field {
-    field(
-        "spawn_kind",
-        "text",
-        "What kind of work it is; agent when unset.",
-    )
+    field("spawn_kind", "text", "What kind of work it is; agent when unset.")
 }

@@ -8,10 +8,7 @@ const NOW_MS: i64 = 1_800_000_000_000;
 
 #[test]
 fn every_recorded_case_is_judged_as_recorded() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../tests/vectors/health.json"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/vectors/health.json");
     let text = std::fs::read_to_string(path).expect("the vectors are in the repository");
     let recorded: Value = serde_json::from_str(&text).expect("the vectors are JSON");
     let cases = recorded["vectors"].as_array().expect("there are cases");

@@ -20,22 +20,12 @@ impl Policy for Show {
             ])
             .edges(edges("active", &["imported", "completed", "aborted"]))
             .edges(edges("imported", &["active", "completed", "aborted"]))
-            .fields([field(
-                "status_source",
-                "text",
-                "Who or what set the status.",
-            )])
+            .fields([field("status_source", "text", "Who or what set the status.")])
             .codes(codes(&[
                 ("show.active.created", "Was created."),
                 ("show.imported.created", "Was taken over from elsewhere."),
-                (
-                    "show.blocked.no_ready_plays",
-                    "None of its plays can go on.",
-                ),
-                (
-                    "show.completed.all_plays_merged",
-                    "All its plays were taken over.",
-                ),
+                ("show.blocked.no_ready_plays", "None of its plays can go on."),
+                ("show.completed.all_plays_merged", "All its plays were taken over."),
                 ("show.completed.final_gate", "Its last gate was passed."),
                 ("show.aborted.operator", "Given up by an operator."),
             ]))
@@ -59,8 +49,7 @@ mod tests {
 
     #[test]
     fn both_open_statuses_lead_to_every_other() {
-        let check =
-            |from, expected: [&str; 3]| assert_eq!(targets(&Show::describe(), from), expected);
+        let check = |from, expected: [&str; 3]| assert_eq!(targets(&Show::describe(), from), expected);
         check("active", ["imported", "completed", "aborted"]);
         check("imported", ["active", "completed", "aborted"]);
     }

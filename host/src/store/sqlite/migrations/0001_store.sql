@@ -222,8 +222,8 @@ CREATE TABLE runtimes (
                         CONSTRAINT runtimes_stop_unconfirmed_is_a_boolean CHECK (stop_unconfirmed IN (0, 1)),
     host                TEXT NOT NULL,   -- the machine in which its numbers mean something
     boot_id             TEXT NOT NULL,   -- the boot
-    pid_namespace       INTEGER NOT NULL, -- inode of the pid namespace
-    time_namespace      INTEGER NOT NULL, -- inode of the time namespace
+    pid_namespace       INTEGER,         -- inode of the pid namespace, where it could be read
+    time_namespace      INTEGER,         -- inode of the time namespace, where it could be read
     worker_pid          INTEGER,         -- the worker's number
     worker_start_ticks  INTEGER,         -- its start in clock ticks since boot
     worker_pidfs_inode  INTEGER,         -- its inode on pidfs
@@ -250,8 +250,6 @@ CREATE TABLE runtimes (
     stop_at_ms          INTEGER,         -- when it was wanted; NULL when nobody does
     created_at_ms       INTEGER NOT NULL, -- when it was recorded
     updated_at_ms       INTEGER NOT NULL, -- when it was last written
-    CONSTRAINT runtimes_worker_is_whole CHECK ((worker_pid IS NULL) = (worker_start_ticks IS NULL)),
-    CONSTRAINT runtimes_shim_is_whole CHECK ((shim_pid IS NULL) = (shim_start_ticks IS NULL)),
     CONSTRAINT runtimes_stop_intent_is_whole CHECK (
         (stop_at_ms IS NULL) = (stop_actor_kind IS NULL)
         AND (stop_at_ms IS NULL) = (stop_actor_id IS NULL)
