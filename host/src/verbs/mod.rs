@@ -1,6 +1,7 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
 mod create;
+mod enclosing;
 mod identity;
 mod kill;
 mod policy;
@@ -13,6 +14,7 @@ mod view;
 mod wait;
 
 pub use create::{IdChoice, Made, create};
+pub use enclosing::{Enclosing, enclosing};
 pub use kill::{Kill, KillResult, Killed, kill};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};
