@@ -23,27 +23,34 @@ pub(crate) enum LogFormat {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The directory of the store and the runs [env: RUNWARDEN_HOME] [default: ~/.local/state/runwarden]
+    /// Where the store and the runs are [env: RUNWARDEN_HOME]
+    ///
+    /// Without it: $XDG_STATE_HOME/runwarden, else ~/.local/state/runwarden.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// The store, as sqlite:PATH [env: RUNWARDEN_STORE] [default: state.db in the home]
+    /// The store, sqlite:PATH [env: RUNWARDEN_STORE]
+    ///
+    /// Without it: state.db in the home.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<OsString>,
-    /// Write one JSON document to standard output
+    /// Answer with one JSON document
+    ///
+    /// It goes to standard output, also when it tells an error; a command that streams writes JSON Lines.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to use colours
+    /// When to use colours: auto, always, never
     #[arg(
         long,
         global = true,
         value_name = "WHEN",
         value_enum,
         default_value_t,
-        hide_possible_values = true,
-        help = "When to use colours: auto, always, never"
+        hide_possible_values = true
     )]
     pub(crate) color: ColourChoice,
-    /// The form of the log that RUNWARDEN_LOG asks for: text, json
+    /// The form of the log: text, json
+    ///
+    /// RUNWARDEN_LOG says what is logged to standard error, such as runwarden_host=debug; without it nothing is.
     #[arg(
         long,
         global = true,

@@ -137,8 +137,13 @@ fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)>
 
 fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     let chosen = choose(host, words, &SelectorArgs::default(), &EntityQuery::default())?;
-    if let Some(failure) = chosen.failures.into_iter().next() {
-        return Err(failure.hint(format!("the kinds are {}", host.kinds()?.join(", "))));
+    if let Some(mut failure) = chosen.failures.into_iter().next() {
+        if failure.code == "not_found" && words.len() == 1 {
+            failure
+                .hints
+                .insert(0, format!("the kinds are {}", host.kinds()?.join(", ")));
+        }
+        return Err(failure);
     }
     let mut seen = HashSet::new();
     let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));

@@ -7,7 +7,7 @@ use super::entity::{cause, command_line, duration, settled, text_of};
 use crate::context::{Context, meant};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::output::{Page, Report, Style, Text, ago, moment};
+use crate::output::{Page, Report, Style, Text, long_ago, moment};
 
 /// Show one entity: status, reason, processes, links, fields
 #[derive(Clone, Debug, clap::Args)]
@@ -99,15 +99,15 @@ fn entity_text(view: &EntityView, page: &Page) -> Text {
     add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
     add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
     let created = format!(
-        "{} ({} ago)",
+        "{} ({})",
         moment(entity.created_at, page),
-        ago(entity.created_at, page)
+        long_ago(entity.created_at, page)
     );
     add("created", Some(created));
     let ended = entity
         .structural
         .ended_at
-        .map(|at| format!("{} ({} ago)", moment(at, page), ago(at, page)));
+        .map(|at| format!("{} ({})", moment(at, page), long_ago(at, page)));
     add("ended", ended);
     add(
         if entity.terminal { "took" } else { "for" },

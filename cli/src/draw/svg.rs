@@ -30,6 +30,7 @@ pub(crate) fn svg(graph: &Graph<'_>) -> String {
         "<!-- {}: thick border initial, grey terminal, green success, yellow present, dashed guarded or restricted -->\n",
         escaped(&graph.label).replace("--", "- -")
     );
+    let drawing = drawing.replace("Times, serif", "sans-serif");
     drawing.replacen("<svg", &format!("{legend}<svg"), 1)
 }
 

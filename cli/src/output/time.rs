@@ -23,6 +23,16 @@ pub(crate) fn between(earlier: Timestamp, later: Timestamp) -> String {
     span(later.since(earlier))
 }
 
+/// How long ago a moment was, in words: `just now`, `3m ago`.
+pub(crate) fn long_ago(at: Timestamp, page: &Page) -> String {
+    let ago = ago(at, page);
+    if ago == "now" {
+        "just now".to_owned()
+    } else {
+        format!("{ago} ago")
+    }
+}
+
 /// How long ago a moment was, in one unit: `now`, `12s`, `3m`, `2h`, `9d`.
 pub(crate) fn ago(at: Timestamp, page: &Page) -> String {
     let seconds = page.now.since(at).as_ms() / 1000;
