@@ -1,1 +1,18 @@
-fn main() {}
+//! The `runwarden` command: arguments in, reports out.
+
+mod app;
+mod args;
+mod commands;
+mod context;
+mod draw;
+mod errors;
+mod exit;
+mod output;
+mod parse;
+mod select;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    app::main(std::env::args_os().collect()).into()
+}

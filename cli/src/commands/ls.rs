@@ -1,0 +1,317 @@
+//! `ls`: what is alive, and what ended lately.
+
+use std::collections::HashSet;
+
+use runwarden_host::Host;
+use runwarden_host::model::{DurationMs, Entity, singular};
+use runwarden_host::store::EntityQuery;
+use runwarden_host::verbs::{EntityView, view};
+use serde_json::Value;
+
+use super::entity::{cause, command_line, duration, ended_at, settled};
+use crate::context::Context;
+use crate::errors::{Failure, Outcome};
+use crate::output::{Column, Page, Report, Style, Table, Text, ago};
+use crate::select::{SelectorArgs, choose};
+
+/// How many ended entities are shown when nothing is asked for in particular.
+const ENDED_MAX: usize = 20;
+
+/// How long ago counts as lately.
+const LATELY: DurationMs = DurationMs::from_ms(24 * 3_600_000);
+
+/// List what is alive and what ended lately, newest first
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A kind (plural names are understood), or references
+    #[arg(value_name = "KIND|REF")]
+    words: Vec<String>,
+    #[command(flatten)]
+    selectors: SelectorArgs,
+    /// With this status; several admit any of them
+    #[arg(long = "status", value_name = "S", help_heading = "Selectors")]
+    statuses: Vec<String>,
+    /// Alive
+    #[arg(long, conflicts_with_all = ["ended", "failed"], help_heading = "Selectors")]
+    live: bool,
+    /// Ended
+    #[arg(long, help_heading = "Selectors")]
+    ended: bool,
+    /// At most so many
+    #[arg(long, value_name = "N", help_heading = "Shape")]
+    limit: Option<usize>,
+    /// Show what is linked below what
+    #[arg(long, help_heading = "Shape")]
+    tree: bool,
+}
+
+const EXAMPLES: &str = "EXAMPLES
+  runwarden ls
+  runwarden ls plays --live
+  runwarden ls --failed --since yesterday
+  runwarden ls --tag team=core --tree
+  runwarden ls --all --json | jq -r '.[] | select(.fields.exit_code == 137) | .ref'";
+
+/// Entities, newest first.
+pub(crate) struct Listing {
+    views: Vec<EntityView>,
+    shape: Shape,
+    /// More ended earlier than is shown.
+    more: bool,
+    /// Nothing in particular was asked for.
+    unasked: bool,
+}
+
+/// How the listing is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    List,
+    Tree,
+}
+
+/// Lists.
+pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
+    let shape = if args.tree { Shape::Tree } else { Shape::List };
+    let unasked = args.words.is_empty() && args.selectors.is_empty() && args.statuses.is_empty() && !args.ended;
+    let Some(host) = context.open_if_present()? else {
+        return Ok(Listing {
+            views: Vec::new(),
+            shape,
+            more: false,
+            unasked,
+        });
+    };
+    let (kind, references) = split(&host, &args.words)?;
+    if let Some(failure) = references.failure {
+        return Err(failure);
+    }
+    let (mut entities, more) = if references.words.is_empty() {
+        found(&host, args, kind)?
+    } else {
+        (mentioned(&host, &references.words)?, false)
+    };
+    entities.truncate(args.limit.unwrap_or(usize::MAX));
+    let views = entities
+        .into_iter()
+        .map(|entity| Ok(view(&host, entity)?))
+        .collect::<Outcome<_>>()?;
+    Ok(Listing {
+        views,
+        shape,
+        more,
+        unasked,
+    })
+}
+
+/// Words that are no kind.
+struct References {
+    words: Vec<String>,
+    failure: Option<Failure>,
+}
+
+/// The kind among the words, and the rest.
+fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)> {
+    let kinds = host.kinds()?;
+    let mut references = References {
+        words: Vec::new(),
+        failure: None,
+    };
+    let mut kind: Option<String> = None;
+    for word in words {
+        match singular(word, &kinds) {
+            Some(found) if kind.as_deref().is_none_or(|kind| kind == found) => kind = Some(found.to_owned()),
+            Some(found) => {
+                let message = format!("one kind at a time: `{}` and `{found}`", kind.unwrap_or_default());
+                return Err(Failure::usage(message).hint("`runwarden ls` lists every kind"));
+            }
+            None => references.words.push(word.clone()),
+        }
+    }
+    if kind.is_some() && !references.words.is_empty() {
+        let message = format!("`{}` is no kind", references.words.join("`, `"));
+        references.failure = Some(Failure::usage(message).hint("give a kind or references, not both"));
+    }
+    Ok((kind, references))
+}
+
+fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
+    let chosen = choose(host, words, &SelectorArgs::default(), &EntityQuery::default())?;
+    if let Some(mut failure) = chosen.failures.into_iter().next() {
+        if failure.code == "not_found" && words.len() == 1 {
+            failure
+                .hints
+                .insert(0, format!("the kinds are {}", host.kinds()?.join(", ")));
+        }
+        return Err(failure);
+    }
+    let mut seen = HashSet::new();
+    let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));
+    distinct.map(|entity| settled(host, entity)).collect()
+}
+
+/// What selectors choose; whether more ended earlier.
+fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
+    let mut query = EntityQuery {
+        kind,
+        statuses: args.statuses.clone(),
+        limit: args.limit,
+        ..args.selectors.query()
+    };
+    if args.live || args.ended {
+        query.terminal = Some(args.ended);
+    }
+    let lately = args.selectors.is_empty() && args.statuses.is_empty() && query.terminal.is_none();
+    if !lately {
+        let listed: Vec<Entity> = host
+            .store()
+            .list(&query)?
+            .into_iter()
+            .map(|entity| settled(host, entity))
+            .collect::<Outcome<_>>()?;
+        let still = |entity: &Entity| !args.live || !entity.terminal;
+        return Ok((listed.into_iter().filter(still).collect(), false));
+    }
+    let alive = host.store().list(&EntityQuery {
+        terminal: Some(false),
+        ..query.clone()
+    })?;
+    let mut entities: Vec<Entity> = alive
+        .into_iter()
+        .map(|entity| settled(host, entity))
+        .collect::<Outcome<_>>()?;
+    let limit = Some(ENDED_MAX.saturating_add(1));
+    let ended = host.store().list(&EntityQuery {
+        terminal: Some(true),
+        limit,
+        ..query
+    })?;
+    let seen: HashSet<i64> = entities.iter().map(|entity| entity.row).collect();
+    let fresh: Vec<Entity> = ended.into_iter().filter(|entity| !seen.contains(&entity.row)).collect();
+    let is_late = |entity: &&Entity| host.now().since(ended_at(entity)) <= LATELY;
+    let late: Vec<Entity> = fresh.iter().filter(is_late).take(ENDED_MAX).cloned().collect();
+    let more = late.len() < fresh.len();
+    entities.extend(late);
+    entities.sort_by_key(|entity| std::cmp::Reverse(entity.row));
+    Ok((entities, more))
+}
+
+const COLUMNS: [Column; 6] = [
+    Column::kept("REFERENCE"),
+    Column::expendable("COMMAND", 1).cut_to(12),
+    Column::kept("STATUS"),
+    Column::expendable("CAUSE", 3),
+    Column::expendable("TOOK", 2),
+    Column::kept("AGE"),
+];
+
+impl Report for Listing {
+    fn json(&self) -> Value {
+        self.views.iter().map(|view| view.json.clone()).collect()
+    }
+
+    fn text(&self, page: &Page) -> Text {
+        if self.views.is_empty() {
+            return self.empty();
+        }
+        let mut table = Table::new(&COLUMNS);
+        let rows = match self.shape {
+            Shape::List => self.views.iter().map(|view| (String::new(), view)).collect(),
+            Shape::Tree => tree(&self.views),
+        };
+        for (stem, view) in rows {
+            table.row(row(&stem, view, page));
+        }
+        let mut text = table.text(page);
+        if self.more {
+            text.line(Text::styled(Style::Dim, "more ended earlier: runwarden ls --all"));
+        }
+        text
+    }
+}
+
+impl Listing {
+    fn empty(&self) -> Text {
+        if !self.unasked {
+            return Text::of("Nothing matches.");
+        }
+        let mut text = Text::of(if self.more {
+            "Nothing is alive, and nothing ended lately."
+        } else {
+            "Nothing here yet."
+        });
+        text.line(Text::of("Start something:  runwarden run -- sleep 60"));
+        if self.more {
+            text.line(Text::of("See what ended:   runwarden ls --all"));
+        }
+        text
+    }
+}
+
+fn row(stem: &str, view: &EntityView, page: &Page) -> Vec<Text> {
+    let entity = &view.entity;
+    let style = Style::of_status(entity.terminal, entity.success);
+    vec![
+        Text::of(stem).and_styled(Style::Strong, entity.reference.to_string()),
+        Text::of(called(view)),
+        Text::styled(style, &entity.status),
+        Text::of(cause(entity)),
+        Text::of(duration(entity, page)),
+        Text::styled(Style::Dim, ago(entity.created_at, page)),
+    ]
+}
+
+/// Its name, else its command, else what its reason says.
+fn called(view: &EntityView) -> String {
+    let command = || view.work.as_ref().map(|work| command_line(&work["argv"]));
+    let summary = || view.entity.reason.summary.clone();
+    view.entity
+        .name
+        .clone()
+        .or_else(command)
+        .or_else(summary)
+        .unwrap_or_default()
+}
+
+/// Every entity below its first listed parent, with the lines that lead to it.
+fn tree(views: &[EntityView]) -> Vec<(String, &EntityView)> {
+    let reference = |view: &EntityView| view.entity.reference.to_string();
+    let listed: HashSet<String> = views.iter().map(reference).collect();
+    let parent = |view: &EntityView| view.parents.iter().find(|parent| listed.contains(*parent)).cloned();
+    let mut rows = Vec::new();
+    let mut seen = HashSet::new();
+    let roots: Vec<&EntityView> = views.iter().filter(|view| parent(view).is_none()).collect();
+    // Each entry: the view, what its own line begins with, what the lines below it begin with.
+    let mut open: Vec<(&EntityView, String, String)> = roots
+        .into_iter()
+        .rev()
+        .map(|view| (view, String::new(), String::new()))
+        .collect();
+    while let Some((view, stem, below)) = open.pop() {
+        if !seen.insert(view.entity.row) {
+            continue;
+        }
+        let own = reference(view);
+        let children: Vec<&EntityView> = views
+            .iter()
+            .filter(|child| parent(child).as_ref() == Some(&own))
+            .collect();
+        for (place, child) in children.iter().enumerate().rev() {
+            let (branch, trunk) = if place + 1 == children.len() {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
+            };
+            open.push((child, format!("{below}{branch}"), format!("{below}{trunk}")));
+        }
+        rows.push((stem, view));
+    }
+    // A circle of links has no root: what is in it is listed all the same.
+    rows.extend(
+        views
+            .iter()
+            .filter(|view| !seen.contains(&view.entity.row))
+            .map(|view| (String::new(), view)),
+    );
+    rows
+}

@@ -1,0 +1,13 @@
+//! The commands: a file for each, with its arguments, what it does, and its report. None of them prints.
+
+pub(crate) mod completions;
+pub(crate) mod create;
+mod entity;
+pub(crate) mod history;
+pub(crate) mod ls;
+pub(crate) mod man;
+pub(crate) mod policy;
+pub(crate) mod report;
+pub(crate) mod show;
+pub(crate) mod transition;
+pub(crate) mod wait;

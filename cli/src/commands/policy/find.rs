@@ -1,0 +1,126 @@
+//! From a word to the policy it means.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use runwarden_host::model::{Entity, Lifecycle};
+use runwarden_host::policy::{Inspected, inspect, prepare, select};
+use runwarden_host::store::ComponentRecord;
+use runwarden_host::{Error, Host};
+
+use crate::errors::{Failure, Outcome, finding_line};
+
+/// A policy, installed or in a file.
+pub(super) struct Subject {
+    /// Its graph.
+    pub(super) lifecycle: Arc<Lifecycle>,
+    /// SHA-256 in hexadecimal.
+    pub(super) digest: String,
+    /// Its size.
+    pub(super) size_bytes: usize,
+    /// What it shows from outside.
+    pub(super) inspected: Inspected,
+    /// What is doubtful about it.
+    pub(super) warnings: Vec<String>,
+}
+
+/// The policy that a word means: a file, a kind (the active one), `KIND@V`, or a digest prefix.
+pub(super) fn policy(host: &Host, word: &str) -> Outcome<Subject> {
+    let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
+    if is_file {
+        return in_file(host, Path::new(word));
+    }
+    let digest = installed(host, word)?;
+    by_digest(host, &digest, word)
+}
+
+/// The policy that an entity is pinned to.
+pub(super) fn of_entity(host: &Host, entity: &Entity) -> Outcome<Subject> {
+    by_digest(host, &entity.policy.digest, &entity.policy.digest)
+}
+
+/// The digest of the installed policy that a word means.
+fn installed(host: &Host, word: &str) -> Outcome<String> {
+    let kinds = host.kinds()?;
+    let components = host.store().components()?;
+    let (name, version) = word
+        .split_once('@')
+        .map_or((word, None), |(name, version)| (name, Some(version)));
+    let kind = runwarden_host::model::singular(name, &kinds);
+    if let (Some(kind), None) = (kind, version) {
+        return Ok(host.active_policy(kind)?.pin.digest);
+    }
+    let words = match (kind, version) {
+        (Some(kind), Some(version)) => format!("{kind}@{version}"),
+        _ => word.to_owned(),
+    };
+    let found = select(&components, &words).first().map(|record| record.digest.clone());
+    let found = found.or_else(|| of_kind(&components, kind?, version?));
+    found.ok_or_else(|| unknown(word, &kinds, &components))
+}
+
+/// The newest version of a kind's policies, whatever their names.
+fn of_kind(components: &[ComponentRecord], kind: &str, version: &str) -> Option<String> {
+    let mut names: Vec<&str> = components
+        .iter()
+        .filter(|c| c.kind == kind)
+        .map(|c| c.name.as_str())
+        .collect();
+    names.dedup();
+    let found = names
+        .into_iter()
+        .find_map(|name| select(components, &format!("{name}@{version}")).first().copied());
+    found.map(|record| record.digest.clone())
+}
+
+fn unknown(word: &str, kinds: &[String], components: &[ComponentRecord]) -> Failure {
+    let mut failure = Failure::from(Error::UnknownPolicy { word: word.to_owned() });
+    let name = word.split('@').next().unwrap_or(word);
+    let versions: Vec<String> = components
+        .iter()
+        .filter(|component| component.kind == name || component.name == name)
+        .map(|component| format!("{}@{}", component.name, component.version))
+        .collect();
+    failure.hints.insert(
+        0,
+        match versions.as_slice() {
+            [] => format!(
+                "the kinds are {}; a file is given by its path, ./{word}",
+                kinds.join(", ")
+            ),
+            versions => format!("installed are {}", versions.join(", ")),
+        },
+    );
+    failure
+}
+
+fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
+    let unknown = || Error::UnknownPolicy { word: word.to_owned() };
+    let lifecycle = host.policies().lifecycle(digest)?.ok_or_else(unknown)?;
+    let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
+    let inspected = inspect(&bytes, host.policies().limits())?;
+    Ok(Subject {
+        lifecycle,
+        digest: digest.to_owned(),
+        size_bytes: bytes.len(),
+        inspected,
+        warnings: Vec::new(),
+    })
+}
+
+fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
+    let bytes = read(path)?;
+    let candidate = prepare(&bytes, host.policies().limits())?;
+    Ok(Subject {
+        lifecycle: Arc::new(Lifecycle::new(candidate.descriptor)),
+        digest: candidate.digest,
+        size_bytes: bytes.len(),
+        inspected: candidate.inspected,
+        warnings: candidate.warnings.iter().map(finding_line).collect(),
+    })
+}
+
+/// The bytes of a component's file.
+pub(super) fn read(path: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(path).map_err(|error| Failure::file("read", path, &error))
+}

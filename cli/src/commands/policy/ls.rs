@@ -1,0 +1,72 @@
+//! `policy ls`: what is installed.
+
+use runwarden_host::store::ComponentRecord;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::errors::Outcome;
+use crate::output::{Column, Page, Report, Style, Table, Text};
+
+/// List installed policies
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {}
+
+const EXAMPLES: &str = "EXAMPLES
+  runwarden policy ls
+  runwarden policy ls --json | jq -r '.[] | select(.active) | .kind'";
+
+/// Installed policies, by kind and version.
+pub(crate) struct Listing(Vec<ComponentRecord>);
+
+/// Lists.
+pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
+    let host = context.create()?;
+    let mut components = host.store().components()?;
+    components.sort_by(|a, b| (&a.kind, &a.name, &a.version).cmp(&(&b.kind, &b.name, &b.version)));
+    Ok(Listing(components))
+}
+
+impl Report for Listing {
+    fn json(&self) -> Value {
+        let entry = |record: &ComponentRecord| {
+            json!({
+                "kind": record.kind,
+                "name": record.name,
+                "version": record.version,
+                "digest": record.digest,
+                "active": record.active,
+                "in_use": record.in_use,
+                "installed_at": record.installed_at.to_rfc3339(),
+                "source": record.source,
+            })
+        };
+        self.0.iter().map(entry).collect()
+    }
+
+    fn text(&self, page: &Page) -> Text {
+        let mut table = Table::new(&[
+            Column::kept("KIND"),
+            Column::kept("POLICY"),
+            Column::kept("ACTIVE"),
+            Column::expendable("IN USE", 1),
+            Column::expendable("SOURCE", 3),
+            Column::expendable("DIGEST", 2),
+        ]);
+        for record in &self.0 {
+            table.row(vec![
+                Text::styled(Style::Strong, &record.kind),
+                Text::of(format!("{}@{}", record.name, record.version)),
+                if record.active {
+                    Text::styled(Style::Good, "yes")
+                } else {
+                    Text::of("")
+                },
+                Text::of(record.in_use.to_string()),
+                Text::of(&record.source),
+                Text::styled(Style::Dim, &record.digest[..record.digest.len().min(12)]),
+            ]);
+        }
+        table.text(page)
+    }
+}

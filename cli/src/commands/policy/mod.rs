@@ -1,0 +1,49 @@
+//! `policy`: what is installed, what it allows, and which one is in force.
+
+mod activate;
+mod find;
+mod install;
+mod ls;
+mod matrix;
+mod rm;
+mod rollback;
+mod show;
+mod wit;
+
+use crate::app::report;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Show, install, activate and roll back policies
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands about policies.
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Ls(ls::Args),
+    Show(show::Args),
+    Matrix(matrix::Args),
+    Install(install::Args),
+    Activate(activate::Args),
+    Rollback(rollback::Args),
+    Rm(rm::Args),
+    Wit(wit::Args),
+}
+
+/// Does what one of them says.
+pub(crate) fn execute(context: &Context, args: Args) -> Exit {
+    match args.command {
+        Command::Ls(_) => report(context, ls::execute(context)),
+        Command::Show(args) => report(context, show::execute(context, &args)),
+        Command::Matrix(args) => report(context, matrix::execute(context, &args)),
+        Command::Install(args) => report(context, install::execute(context, &args)),
+        Command::Activate(args) => report(context, activate::execute(context, &args)),
+        Command::Rollback(args) => report(context, rollback::execute(context, &args)),
+        Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::Wit(args) => report(context, wit::execute(&args)),
+    }
+}

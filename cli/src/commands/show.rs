@@ -1,0 +1,171 @@
+//! `show`: everything about one entity.
+
+use runwarden_host::verbs::{EntityView, view};
+use serde_json::Value;
+
+use super::entity::{cause, command_line, duration, settled, text_of};
+use crate::context::{Context, meant};
+use crate::errors::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::output::{Page, Report, Style, Text, long_ago, moment};
+
+/// Show one entity: status, reason, processes, links, fields
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The entity: kind/id, an id, a prefix of one, a name, @, @failed or @self
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Show the work specification as it is stored
+    #[arg(long, help_heading = "What is shown")]
+    command: bool,
+}
+
+const EXAMPLES: &str = "EXAMPLES
+  runwarden show @
+  runwarden show @failed
+  runwarden show 7kq2 --command
+  runwarden show session/7kq2 --json | jq .reason";
+
+/// What is shown.
+pub(crate) enum Shown {
+    /// The entity.
+    Entity(Box<EntityView>),
+    /// Its work alone.
+    Work(Value),
+}
+
+/// Shows.
+pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
+    let host = context.open()?;
+    let entity = settled(&host, meant(&host, &args.reference)?)?;
+    let view = view(&host, entity)?;
+    if !args.command {
+        return Ok(Shown::Entity(Box::new(view)));
+    }
+    let reference = view.entity.reference.to_string();
+    view.work.map(Shown::Work).ok_or_else(|| {
+        Failure::new(
+            Exit::UNKNOWN,
+            "no_work",
+            format!("{reference} was created without a command"),
+        )
+        .hint(format!("`runwarden show {reference}` shows what it has"))
+    })
+}
+
+impl Report for Shown {
+    fn json(&self) -> Value {
+        match self {
+            Self::Entity(view) => view.json.clone(),
+            Self::Work(work) => work.clone(),
+        }
+    }
+
+    fn text(&self, page: &Page) -> Text {
+        match self {
+            Self::Entity(view) => entity_text(view, page),
+            Self::Work(work) => work_text(work),
+        }
+    }
+}
+
+/// One line: a name and what it has.
+fn line(name: &str, value: Text) -> Text {
+    Text::styled(Style::Dim, format!("{name:<10}")).and(" ").with(value)
+}
+
+fn entity_text(view: &EntityView, page: &Page) -> Text {
+    let entity = &view.entity;
+    let status = Text::styled(Style::of_status(entity.terminal, entity.success), &entity.status);
+    let mut text = Text::styled(Style::Strong, entity.reference.to_string())
+        .and("  ")
+        .with(status);
+    let how = cause(entity);
+    if !how.is_empty() {
+        text = text.and(format!("  {how}"));
+    }
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            text.line(line(name, Text::of(value)));
+        }
+    };
+    add("reason", Some(entity.reason.code.clone()));
+    add("", entity.reason.summary.clone());
+    for evidence in &entity.reason.evidence {
+        add("evidence", Some(evidence.to_string()));
+    }
+    add("name", entity.name.clone());
+    add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
+    add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
+    let created = format!(
+        "{} ({})",
+        moment(entity.created_at, page),
+        long_ago(entity.created_at, page)
+    );
+    add("created", Some(created));
+    let ended = entity
+        .structural
+        .ended_at
+        .map(|at| format!("{} ({})", moment(at, page), long_ago(at, page)));
+    add("ended", ended);
+    add(
+        if entity.terminal { "took" } else { "for" },
+        Some(duration(entity, page)),
+    );
+    add("processes", view.json.get("runtime").and_then(runtime_line));
+    add("parents", Some(view.parents.join(", ")));
+    add("children", Some(view.children.join(", ")));
+    add("tags", Some(pairs(&view.json["tags"])));
+    add("fields", Some(pairs(&view.json["fields"])));
+    add("run dir", Some(text_of(&view.json["run_dir"])));
+    let digest: String = entity.policy.digest.chars().take(12).collect();
+    add(
+        "policy",
+        Some(format!("{}@{} ({digest})", entity.policy.name, entity.policy.version)),
+    );
+    add("version", Some(entity.version.to_string()));
+    text
+}
+
+/// What is known of its processes, on a line.
+fn runtime_line(runtime: &Value) -> Option<String> {
+    let state = runtime["state"].as_str()?;
+    let mut words = vec![state.to_owned()];
+    if let Some(pid) = runtime["pid"].as_i64() {
+        words.push(format!("pid {pid}"));
+    }
+    words.extend(runtime["containment"].as_str().map(|held| format!("held by {held}")));
+    if runtime["stop_unconfirmed"] == Value::Bool(true) {
+        words.push("stop unconfirmed".to_owned());
+    }
+    Some(words.join(", "))
+}
+
+/// `k=v, k=v` of an object.
+fn pairs(object: &Value) -> String {
+    let Some(object) = object.as_object() else {
+        return String::new();
+    };
+    let shown = object.iter().map(|(name, value)| match value {
+        Value::String(text) => format!("{name}={text}"),
+        value => format!("{name}={value}"),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn work_text(work: &Value) -> Text {
+    let mut text = Text::styled(Style::Strong, command_line(&work["argv"]));
+    let Some(parts) = work.as_object() else { return text };
+    for (name, value) in parts.iter().filter(|(name, _)| *name != "argv") {
+        let shown = match value {
+            Value::Null => continue,
+            Value::Array(items) if items.is_empty() => continue,
+            Value::Object(members) if members.is_empty() => continue,
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        text.line(line(name, Text::of(shown)));
+    }
+    text
+}

@@ -1,0 +1,147 @@
+//! Where a command runs: its home, its store, its writers, and what the environment says.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use runwarden_host::model::{Actor, Entity};
+use runwarden_host::policy::Limits;
+use runwarden_host::store::{OpenMode, StoreError};
+use runwarden_host::verbs::resolve;
+use runwarden_host::{Clock, Config, Error, Host};
+
+use crate::args::Global;
+use crate::errors::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::output::{Output, Page};
+
+/// The shim, built with this program and written out when a run needs it.
+const SHIM: &[u8] = include_bytes!(env!("RUNWARDEN_SHIM"));
+
+/// Where a command runs.
+pub(crate) struct Context {
+    /// The writers.
+    pub(crate) output: Output,
+    config: Config,
+}
+
+impl Context {
+    /// Reads options and environment; opens nothing.
+    pub(crate) fn new(global: &Global, output: Output) -> Outcome<Self> {
+        let home = std::path::absolute(home(global)?)
+            .map_err(|error| Failure::usage("the home has no absolute path").cause(error.to_string()))?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::new(Exit::IO, "system", "cannot find this program's own file").cause(error.to_string())
+        })?;
+        let config = Config {
+            home,
+            database: database(global)?,
+            limits: Limits::DEFAULT,
+            clock: Clock::System,
+            program,
+            shim: SHIM,
+        };
+        Ok(Self { output, config })
+    }
+
+    /// Opens the store, making it if it is missing.
+    pub(crate) fn create(&self) -> Outcome<Host> {
+        let host = Host::open(self.config.clone(), OpenMode::Create)?;
+        host.ensure_bundled()?;
+        Ok(host)
+    }
+
+    /// Opens the store that is there.
+    pub(crate) fn open(&self) -> Outcome<Host> {
+        Ok(Host::open(self.config.clone(), OpenMode::Existing)?)
+    }
+
+    /// Opens the store if it is there.
+    pub(crate) fn open_if_present(&self) -> Outcome<Option<Host>> {
+        match Host::open(self.config.clone(), OpenMode::Existing) {
+            Ok(host) => Ok(Some(host)),
+            Err(Error::Store(StoreError::Missing { .. })) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The page that text for people goes to.
+    pub(crate) fn page(&self) -> Page {
+        Page {
+            width: width(),
+            now: self.config.clock.now(),
+            zone: jiff::tz::TimeZone::system(),
+        }
+    }
+}
+
+/// The entity a word means, `@self` included.
+pub(crate) fn meant(host: &Host, word: &str) -> Outcome<Entity> {
+    Ok(resolve(host, word, own_id().as_deref())?)
+}
+
+/// The run that this process says it belongs to.
+pub(crate) fn own_id() -> Option<String> {
+    variable("RUNWARDEN_ID")?.into_string().ok()
+}
+
+/// The operator at this terminal.
+pub(crate) fn operator() -> Actor {
+    let named = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| variable(name)?.into_string().ok());
+    let user = named.unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
+    Actor::new("operator", &user)
+}
+
+/// A variable of the environment; empty is unset.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn home(global: &Global) -> Outcome<PathBuf> {
+    let below = |base: OsString, rest: &str| PathBuf::from(base).join(rest);
+    let state = || variable("XDG_STATE_HOME").map(|base| below(base, "runwarden"));
+    let user = || variable("HOME").map(|base| below(base, ".local/state/runwarden"));
+    let given = global
+        .home
+        .clone()
+        .or_else(|| variable("RUNWARDEN_HOME").map(PathBuf::from));
+    given.or_else(state).or_else(user).ok_or_else(|| {
+        Failure::usage("no home: neither --home, RUNWARDEN_HOME, XDG_STATE_HOME nor HOME is set")
+            .hint("export RUNWARDEN_HOME=/var/tmp/runwarden")
+    })
+}
+
+fn database(global: &Global) -> Outcome<Option<PathBuf>> {
+    let given = global.store.clone().or_else(|| variable("RUNWARDEN_STORE"));
+    let Some(given) = given else { return Ok(None) };
+    let shown = given.to_string_lossy().into_owned();
+    let refuse = |message: String| Err(Failure::usage(message).hint("--store sqlite:/path/to/state.db"));
+    match given.to_str().map(|text| text.split_once(':')) {
+        Some(Some(("sqlite", path))) if !path.is_empty() => {
+            let path = std::path::absolute(path)
+                .map_err(|error| Failure::usage("the store has no absolute path").cause(error.to_string()))?;
+            Ok(Some(path))
+        }
+        Some(Some(("postgres" | "postgresql", _))) => {
+            refuse(format!("`{shown}`: stores on PostgreSQL come with a later release"))
+        }
+        _ => refuse(format!("`{shown}` is no store: it has the form sqlite:PATH")),
+    }
+}
+
+/// Columns of the page: `COLUMNS`, else those of the terminal, else no limit.
+fn width() -> Option<u16> {
+    let told = variable("COLUMNS")
+        .and_then(|value| value.to_str()?.parse().ok())
+        .filter(|width| *width > 0);
+    let terminal = || {
+        let stdout = std::io::stdout();
+        if !stdout.is_terminal() {
+            return None;
+        }
+        terminal_size::terminal_size_of(stdout).map(|(width, _)| width.0)
+    };
+    told.or_else(terminal)
+}

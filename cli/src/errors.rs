@@ -1,0 +1,198 @@
+//! What users and scripts learn of a failure: the one place where errors become a code, words and hints.
+
+use runwarden_host::Error;
+use runwarden_host::model::{Finding, Severity};
+use runwarden_host::policy::{InstallError, PolicyFault};
+use runwarden_host::store::StoreError;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+
+/// A command that failed: nothing it was to do was done, unless its message says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// How the command ends.
+    pub(crate) exit: Exit,
+    /// A word for scripts.
+    pub(crate) code: &'static str,
+    /// What failed.
+    pub(crate) message: String,
+    /// Why, from near to far.
+    pub(crate) causes: Vec<String>,
+    /// What to do; people are shown the first.
+    pub(crate) hints: Vec<String>,
+}
+
+/// What a command comes to.
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl Failure {
+    /// A failure without causes and hints.
+    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code,
+            message: message.into(),
+            causes: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// The command line is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::USAGE, "usage", message)
+    }
+
+    /// A file cannot be read or written.
+    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        let code = if error.kind() == std::io::ErrorKind::NotFound {
+            Exit::UNUSABLE
+        } else {
+            Exit::IO
+        };
+        Self::new(code, "file", format!("cannot {doing} {}", path.display())).cause(error.to_string())
+    }
+
+    /// The same failure with a cause.
+    #[must_use]
+    pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
+        self.causes.push(cause.into());
+        self
+    }
+
+    /// The same failure with what to do.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The document that `--json` shows.
+    pub(crate) fn json(&self) -> Value {
+        json!({"error": {
+            "code": self.code,
+            "message": self.message,
+            "causes": self.causes,
+            "hints": self.hints,
+        }})
+    }
+
+    /// Adds every source of an error to the causes.
+    fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
+        let mut source = error.source();
+        while let Some(error) = source {
+            self.causes.push(error.to_string());
+            source = error.source();
+        }
+        self
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let said = error.to_string();
+        match &error {
+            Error::NotFound { .. } => {
+                Self::new(Exit::UNKNOWN, "not_found", said).hint("`runwarden ls --all` shows everything in the store")
+            }
+            Error::Ambiguous { .. } => {
+                Self::new(Exit::UNKNOWN, "ambiguous", said).hint("type more of the id, or the whole reference")
+            }
+            Error::UnknownKind { known, .. } => {
+                Self::new(Exit::UNKNOWN, "unknown_kind", said).hint(format!("the kinds are {}", known.join(", ")))
+            }
+            Error::UnknownPolicy { .. } => {
+                Self::new(Exit::UNKNOWN, "unknown_policy", said).hint("`runwarden policy ls` shows what is installed")
+            }
+            Error::Invalid(invalid) => {
+                let failure = Self::new(Exit::USAGE, invalid.code, said);
+                invalid
+                    .hint
+                    .iter()
+                    .fold(failure, |failure, hint| failure.hint(hint.clone()))
+            }
+            Error::IdTaken { id } => Self::new(Exit::CONFLICT, "id_taken", said).hint(format!(
+                "`runwarden show {id}` shows what has it; leave out --id to have one drawn"
+            )),
+            Error::ParentClosed { .. } => Self::new(Exit::REJECTED, "parent_closed", said)
+                .hint("start it without a parent, or below one that is alive"),
+            Error::InUse { entities, .. } => Self::new(Exit::CONFLICT, "in_use", said)
+                .cause(in_use(*entities))
+                .hint("`runwarden policy ls` shows what is active and what is in use"),
+            Error::Store(store) => of_store(store, said).caused_by(store),
+            Error::Policy(fault) => of_fault(fault, said).caused_by(fault),
+            Error::Install(install) => of_install(install, said),
+            Error::Home { source, .. } => Self::new(Exit::IO, "home", said).cause(source.to_string()),
+            other => Self::new(Exit::IO, "system", said).caused_by(other),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Error::Store(error).into()
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        Error::Install(error).into()
+    }
+}
+
+fn in_use(entities: i64) -> String {
+    match entities {
+        0 => "it is the active one of its kind".to_owned(),
+        1 => "1 entity is pinned to it".to_owned(),
+        many => format!("{many} entities are pinned to it"),
+    }
+}
+
+fn of_store(error: &StoreError, said: String) -> Failure {
+    let elsewhere = "choose a local disk: export RUNWARDEN_HOME=/var/tmp/runwarden";
+    match error {
+        StoreError::Busy { .. } => Failure::new(Exit::BUSY, "busy", said).hint("try again"),
+        StoreError::Full { .. } => {
+            Failure::new(Exit::IO, "full", said).hint("make room on that device, then try again")
+        }
+        StoreError::ReadOnly { .. } => Failure::new(Exit::IO, "read_only", said).hint(elsewhere),
+        StoreError::Missing { .. } => Failure::new(Exit::UNKNOWN, "no_store", said)
+            .hint("`runwarden run -- PROGRAM` makes it and starts something"),
+        StoreError::Corrupt { .. } => {
+            Failure::new(Exit::IO, "damaged", said).hint("put back a copy, or move it away to begin a new one")
+        }
+        StoreError::TooNew { .. } => {
+            Failure::new(Exit::IO, "too_new", said).hint("use the newer runwarden that wrote it")
+        }
+        StoreError::Unsuitable { .. } => Failure::new(Exit::IO, "unsuitable", said).hint(elsewhere),
+        StoreError::Failed { .. } => Failure::new(Exit::IO, "store", said),
+    }
+}
+
+fn of_fault(fault: &PolicyFault, said: String) -> Failure {
+    match fault {
+        PolicyFault::Store { source, .. } => of_store(source, said),
+        _ => Failure::new(Exit::REJECTED, "policy_fault", said)
+            .hint("`runwarden policy rollback KIND` puts the policy before it back in force"),
+    }
+}
+
+fn of_install(error: &InstallError, said: String) -> Failure {
+    let failure = Failure::new(Exit::UNUSABLE, "unusable", said);
+    match error {
+        InstallError::Unusable(findings) => findings
+            .iter()
+            .fold(failure, |failure, finding| failure.cause(finding_line(finding)))
+            .hint("`runwarden policy wit DIR` writes the interfaces to build against"),
+        InstallError::Fault(fault) => failure.cause(fault.to_string()).caused_by(fault),
+    }
+}
+
+/// A finding as one line.
+pub(crate) fn finding_line(finding: &Finding) -> String {
+    let severity = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    format!("{severity}: {}: {}", finding.place, finding.message)
+}

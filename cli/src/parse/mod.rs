@@ -1,0 +1,11 @@
+//! From words on the command line to values; every error names the word and says what to type.
+
+mod duration;
+mod pairs;
+mod signal;
+mod since;
+
+pub(crate) use duration::duration;
+pub(crate) use pairs::{actor, evidence, json_pair, lenient_pair, object, progress, text_pair};
+pub(crate) use signal::signal_name;
+pub(crate) use since::since;
