@@ -51,9 +51,12 @@ fn run(arguments: &[OsString]) -> Exit {
 
 fn execute(context: &Context, command: Command) -> Exit {
     match command {
+        Command::Run(args) => commands::run::execute(context, &args),
         Command::Ls(args) => report(context, commands::ls::execute(context, &args)),
         Command::Show(args) => report(context, commands::show::execute(context, &args)),
         Command::Wait(args) => exit(context, commands::wait::execute(context, &args)),
+        Command::Logs(args) => exit(context, commands::logs::execute(context, &args)),
+        Command::Kill(args) => report(context, commands::kill::execute(context, &args)),
         Command::Create(args) => report(context, commands::create::execute(context, &args)),
         Command::Transition(args) => report(context, commands::transition::execute(context, &args)),
         Command::Report(args) => report(context, commands::report::execute(context, &args)),
@@ -61,6 +64,7 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Policy(args) => commands::policy::execute(context, args),
         Command::Completions(args) => report(context, commands::completions::execute(&args)),
         Command::Man(args) => report(context, commands::man::execute(&args)),
+        Command::Finish(args) => exit(context, commands::finish::execute(context, &args)),
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{completions, create, history, ls, man, policy, report, show, transition, wait};
+use crate::commands::{
+    completions, create, finish, history, kill, logs, ls, man, policy, report, run, show, transition, wait,
+};
 use crate::output::ColourChoice;
 
 /// The form of the log on standard error.
@@ -75,9 +77,12 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(Box<run::Args>),
     Ls(ls::Args),
     Show(show::Args),
+    Logs(logs::Args),
     Wait(wait::Args),
+    Kill(kill::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
@@ -85,6 +90,8 @@ pub(crate) enum Command {
     Policy(policy::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    Finish(finish::Args),
 }
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
@@ -154,7 +161,7 @@ mod tests {
     #[test]
     fn every_command_ends_its_help_with_examples() {
         fn check(command: &clap::Command) {
-            for member in command.get_subcommands() {
+            for member in command.get_subcommands().filter(|member| !member.is_hide_set()) {
                 if member.has_subcommands() {
                     check(member);
                 } else {

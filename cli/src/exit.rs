@@ -49,8 +49,14 @@ impl Exit {
     pub(crate) const IO: Self = Self(74);
     /// Somebody else is at it: try again.
     pub(crate) const BUSY: Self = Self(75);
+    /// `run`: its deadline ended it.
+    pub(crate) const TIMED_OUT: Self = Self(124);
     /// `run`: Runwarden itself failed.
     pub(crate) const RUN_FAILED: Self = Self(125);
+    /// `run`: the program is not executable.
+    pub(crate) const NOT_EXECUTABLE: Self = Self(126);
+    /// `run`: the program is not found.
+    pub(crate) const NOT_FOUND: Self = Self(127);
 
     /// The code of a program, or of the signal that ended it.
     pub(crate) fn of_program(exit_code: Option<i64>, signal: Option<i64>) -> Option<Self> {
@@ -89,9 +95,15 @@ mod tests {
             Exit::FAULT,
             Exit::IO,
             Exit::BUSY,
+            Exit::TIMED_OUT,
             Exit::RUN_FAILED,
+            Exit::NOT_EXECUTABLE,
+            Exit::NOT_FOUND,
         ];
-        assert_eq!(table.map(Exit::code), [0, 1, 2, 3, 4, 5, 64, 65, 70, 74, 75, 125]);
+        assert_eq!(
+            table.map(Exit::code),
+            [0, 1, 2, 3, 4, 5, 64, 65, 70, 74, 75, 124, 125, 126, 127]
+        );
         let documented: Vec<u8> = include_str!("exit.rs")
             .lines()
             .filter_map(|line| line.strip_prefix("//! | ")?.split(' ').next()?.parse().ok())

@@ -7,9 +7,11 @@ mod context;
 mod draw;
 mod errors;
 mod exit;
+mod foreground;
 mod output;
 mod parse;
 mod select;
+mod work;
 
 use std::process::ExitCode;
 

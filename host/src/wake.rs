@@ -44,18 +44,9 @@ impl Wake {
 
     /// Starts watching; from here on no touch is missed.
     pub fn watch(&self) -> Watch {
-        let signal = Arc::new(Notify::new());
-        let woken = Arc::clone(&signal);
-        let watcher = self.make_directory().ok().and_then(|()| {
-            // Dropped touches of the watcher's own queue are covered by the poll.
-            let mut watcher = notify::recommended_watcher(move |_| woken.notify_one()).ok()?;
-            watcher.watch(&self.directory, RecursiveMode::NonRecursive).ok()?;
-            Some(watcher)
-        });
-        Watch {
-            signal,
-            _watcher: watcher,
-        }
+        // Without the directory there is nothing to watch, and the poll wakes.
+        let _ = self.make_directory();
+        Watch::directory(&self.directory)
     }
 
     fn make_directory(&self) -> std::io::Result<()> {
@@ -67,6 +58,23 @@ impl Wake {
 }
 
 impl Watch {
+    /// Watches a directory for changes of whatever is in it.
+    pub fn directory(directory: &Path) -> Self {
+        let signal = Arc::new(Notify::new());
+        let woken = Arc::clone(&signal);
+        // Events that the watcher's own queue drops are covered by the poll.
+        let watcher = notify::recommended_watcher(move |_| woken.notify_one())
+            .ok()
+            .and_then(|mut watcher| {
+                watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
+                Some(watcher)
+            });
+        Self {
+            signal,
+            _watcher: watcher,
+        }
+    }
+
     /// Sleeps until something may have changed, at most [`POLL`].
     pub async fn changed(&self) {
         // A timeout is as good as a touch: the sleeper asks the store either way.

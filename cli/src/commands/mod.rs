@@ -3,11 +3,15 @@
 pub(crate) mod completions;
 pub(crate) mod create;
 mod entity;
+pub(crate) mod finish;
 pub(crate) mod history;
+pub(crate) mod kill;
+pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod report;
+pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod transition;
 pub(crate) mod wait;

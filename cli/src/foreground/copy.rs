@@ -28,8 +28,16 @@ struct Source {
 
 impl Copier {
     pub(crate) fn new(directory: &RunDir) -> Self {
-        let source = |stream| Source { stream, path: directory.log(stream), log: None, offset: 0, closed: false };
-        Self { sources: [Stream::Output, Stream::Stdout, Stream::Stderr].map(source).into() }
+        let source = |stream| Source {
+            stream,
+            path: directory.log(stream),
+            log: None,
+            offset: 0,
+            closed: false,
+        };
+        Self {
+            sources: [Stream::Output, Stream::Stdout, Stream::Stderr].map(source).into(),
+        }
     }
 
     /// Copies all that is new. A stream whose reader is gone is closed at the program too, so that it learns of it.
@@ -49,8 +57,9 @@ impl Source {
     fn copy_new(&mut self) -> Result<()> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
+            let offset = self.offset;
             let read = match self.log()? {
-                Some(log) => log.read_at(&mut chunk, self.offset),
+                Some(log) => log.read_at(&mut chunk, offset),
                 None => return Ok(()),
             };
             let length = read.with_context(|| format!("cannot read {}", self.path.display()))?;

@@ -40,7 +40,10 @@ impl Keyboard {
     pub(crate) fn feeding(pipe: Option<OwnedFd>) -> Result<Self> {
         match pipe {
             Some(pipe) => Self::start(File::from(pipe), Escapes::Passed),
-            None => Ok(Self { keys: None, program: None }),
+            None => Ok(Self {
+                keys: None,
+                program: None,
+            }),
         }
     }
 
@@ -48,8 +51,14 @@ impl Keyboard {
         let (tell, keys) = mpsc::channel(1);
         let (hold, released) = mpsc::channel(1);
         let carry = move || carry(program, escapes, &tell, released);
-        std::thread::Builder::new().name("keyboard".to_owned()).spawn(carry).context("cannot start a thread")?;
-        Ok(Self { keys: Some(keys), program: Some(hold) })
+        std::thread::Builder::new()
+            .name("keyboard".to_owned())
+            .spawn(carry)
+            .context("cannot start a thread")?;
+        Ok(Self {
+            keys: Some(keys),
+            program: Some(hold),
+        })
     }
 
     /// The next key for us; never comes back when there is none to come.
@@ -137,7 +146,13 @@ mod tests {
         assert_eq!(pick_out(&[ESCAPE], &mut escaped), (Vec::new(), None));
         assert_eq!(pick_out(b"dx", &mut escaped), (Vec::new(), Some(Key::Detach)));
         escaped = false;
-        assert_eq!(pick_out(&[b'a', ESCAPE, b'q'], &mut escaped), (vec![b'a', ESCAPE, b'q'], None));
-        assert_eq!(pick_out(&[ESCAPE, ESCAPE, b'd'], &mut escaped), (vec![ESCAPE, b'd'], None));
+        assert_eq!(
+            pick_out(&[b'a', ESCAPE, b'q'], &mut escaped),
+            (vec![b'a', ESCAPE, b'q'], None)
+        );
+        assert_eq!(
+            pick_out(&[ESCAPE, ESCAPE, b'd'], &mut escaped),
+            (vec![ESCAPE, b'd'], None)
+        );
     }
 }

@@ -12,7 +12,7 @@ mod terminal;
 use std::time::Duration;
 
 use anyhow::Result;
-use runwarden_host::model::{Entity, Timestamp};
+use runwarden_host::model::{Cause as EndCause, DurationMs, Entity};
 use runwarden_host::process::{Cause, Event, Patience, Slot, boottime_ms};
 use runwarden_host::verbs::{Running, settle};
 use runwarden_host::{Host, Watch};
@@ -20,6 +20,7 @@ use tokio::io::unix::AsyncFd;
 
 pub(crate) use terminal::{Streams, window};
 
+use crate::exit::Exit;
 use copy::Copier;
 use keyboard::{Key, Keyboard};
 use signals::{Received, Signals};
@@ -65,13 +66,25 @@ pub(crate) enum Attended {
 
 /// Attends a run until its end is recorded, or it is left to itself.
 pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> Result<Attended> {
-    let Running { entity, directory, control, terminal, stdin } = running;
+    let Running {
+        entity,
+        directory,
+        control,
+        terminal,
+        stdin,
+    } = running;
     let _raw = terminal.as_ref().map(|_| RawMode::enter()).transpose()?;
     let mut keyboard = terminal.map_or_else(|| Keyboard::feeding(stdin), Keyboard::for_terminal)?;
     let mut signals = Signals::listen()?;
     let watch = host.wake_file().watch();
     let mut copier = Copier::new(&directory);
-    let mut attendant = Attendant { control: Some(AsyncFd::new(control)?), asked, interrupts: 0 };
+    // SAFETY: `Control` owns its socket, and neither closes nor replaces it while `AsyncFd` has it.
+    let control = unsafe { AsyncFd::register(control) }.map_err(std::io::Error::from)?;
+    let mut attendant = Attendant {
+        control: Some(control),
+        asked,
+        interrupts: 0,
+    };
     loop {
         copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;
         tokio::select! {
@@ -143,7 +156,9 @@ enum Leaving {
 impl Attendant {
     /// The shim's next event; never comes back once the shim is gone.
     async fn next_event(&mut self) -> Result<Event> {
-        let Some(control) = self.control.as_mut() else { return std::future::pending().await };
+        let Some(control) = self.control.as_mut() else {
+            return std::future::pending().await;
+        };
         loop {
             let mut ready = control.readable_mut().await?;
             match ready.get_inner_mut().receive()? {
@@ -164,18 +179,33 @@ impl Attendant {
                 self.interrupts += 1;
                 match self.interrupts {
                     1 => self.say("interrupt passed on; press Ctrl-C again to stop everything it started"),
-                    2 => self.stop(Cause::Interrupt, Patience::Grace { ms: milliseconds(self.asked.grace) }),
+                    2 => self.stop(
+                        Cause::Interrupt,
+                        Patience::Grace {
+                            ms: milliseconds(self.asked.grace),
+                        },
+                    ),
                     _ => self.stop(Cause::Interrupt, Patience::Force),
                 }
             }
             Received::Terminate => {
-                self.stop(Cause::Terminate, Patience::Grace { ms: milliseconds(self.asked.grace) });
+                self.stop(
+                    Cause::Terminate,
+                    Patience::Grace {
+                        ms: milliseconds(self.asked.grace),
+                    },
+                );
             }
             Received::Hangup if self.asked.on_hangup == OnHangup::Detach => {
                 self.detach();
                 return Leaving::Leave;
             }
-            Received::Hangup => self.stop(Cause::Hangup, Patience::Grace { ms: milliseconds(self.asked.grace) }),
+            Received::Hangup => self.stop(
+                Cause::Hangup,
+                Patience::Grace {
+                    ms: milliseconds(self.asked.grace),
+                },
+            ),
             Received::Window => {
                 if let (Some(control), Some(window)) = (&self.control, window()) {
                     // A lost size is corrected by the next one.
@@ -230,24 +260,24 @@ fn milliseconds(length: Duration) -> u64 {
 
 /// The code a foreground run exits with: the program's, 128 + n when it died by signal n, 124 when its deadline ended
 /// it, 1 when it exited with 0 and was no success all the same.
-pub(crate) fn exit_code(entity: &Entity) -> u8 {
-    const TIMED_OUT: u8 = 124;
-    const SIGNALLED: i64 = 128;
+pub(crate) fn exit_code(entity: &Entity) -> Exit {
     let structural = &entity.structural;
-    if structural.cause.as_deref() == Some("timeout") {
-        return TIMED_OUT;
+    if structural.cause.as_deref() == Some(EndCause::Timeout.word()) {
+        return Exit::TIMED_OUT;
     }
-    let code = match (structural.exit_code, structural.term_signal) {
-        (Some(code), _) => code,
-        (None, Some(signal)) => SIGNALLED + signal,
-        (None, None) => i64::from(!entity.success),
-    };
-    let code = if code == 0 && !entity.success { 1 } else { code };
-    u8::try_from(code).unwrap_or(1)
+    match Exit::of_program(structural.exit_code, structural.term_signal) {
+        Some(exit) if exit != Exit::DONE || entity.success => exit,
+        Some(_) => Exit::NO,
+        None if entity.success => Exit::DONE,
+        None => Exit::NO,
+    }
 }
 
 /// How long a run took, from creation to its recorded end.
-pub(crate) fn took(entity: &Entity) -> Duration {
-    let end: Timestamp = entity.structural.ended_at.unwrap_or(entity.updated_at);
-    Duration::from_millis(u64::try_from(end.since(entity.created_at).as_ms()).unwrap_or(0))
+pub(crate) fn took(entity: &Entity) -> DurationMs {
+    entity
+        .structural
+        .ended_at
+        .unwrap_or(entity.updated_at)
+        .since(entity.created_at)
 }

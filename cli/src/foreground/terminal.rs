@@ -33,7 +33,12 @@ impl Streams {
 /// The size of the terminal on standard output; none when there is none.
 pub(crate) fn window() -> Option<Window> {
     let size = termios::tcgetwinsize(std::io::stdout().as_fd()).ok()?;
-    Some(Window { rows: size.ws_row, columns: size.ws_col, width: size.ws_xpixel, height: size.ws_ypixel })
+    Some(Window {
+        rows: size.ws_row,
+        columns: size.ws_col,
+        width: size.ws_xpixel,
+        height: size.ws_ypixel,
+    })
 }
 
 /// The terminal passes every byte on as it is typed, for as long as this lives.

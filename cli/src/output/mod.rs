@@ -13,7 +13,7 @@ mod writer;
 pub(crate) use style::{ColourChoice, Style};
 pub(crate) use table::{Column, Table};
 pub(crate) use text::Text;
-pub(crate) use time::{ago, between, long_ago, moment};
+pub(crate) use time::{ago, between, long_ago, moment, span};
 pub(crate) use writer::{Form, Output, compact};
 
 use runwarden_host::model::Timestamp;

@@ -39,7 +39,6 @@ const SIGNALS: [(&str, i32); 31] = [
 ///
 /// # Errors
 /// Says why the word is none.
-#[cfg_attr(not(test), expect(dead_code, reason = "`run --stop-by` reads it"))]
 pub(crate) fn signal(word: &str) -> Result<i32, String> {
     const NUMBER_MAX: i32 = 64;
     if let Ok(number) = word.parse::<i32>() {

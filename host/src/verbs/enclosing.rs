@@ -21,9 +21,17 @@ pub enum Enclosing {
 /// # Errors
 /// The store cannot be read.
 pub fn enclosing(host: &Host, id: &str) -> Result<Enclosing, Error> {
-    let Some(entity) = host.store().load(id)? else { return Ok(Enclosing::Unproven) };
+    let Some(entity) = host.store().load(id)? else {
+        return Ok(Enclosing::Unproven);
+    };
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     let shims = runtimes.iter().filter_map(identity::shim);
-    let inside = shims.into_iter().any(|shim| matches!(is_inside(&shim, host.place()), Inside::Yes));
-    Ok(if inside { Enclosing::Inside(Box::new(entity)) } else { Enclosing::Unproven })
+    let inside = shims
+        .into_iter()
+        .any(|shim| matches!(is_inside(&shim, host.place()), Inside::Yes));
+    Ok(if inside {
+        Enclosing::Inside(Box::new(entity))
+    } else {
+        Enclosing::Unproven
+    })
 }

@@ -1,0 +1,285 @@
+//! `run`: starts a program under the shim, and attends it unless it is detached.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+
+use runwarden_host::Host;
+use runwarden_host::model::{Create, Entity};
+use runwarden_host::process::Io;
+use runwarden_host::verbs::{
+    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, run, view,
+};
+use serde_json::Value;
+
+use crate::app;
+use crate::context::{Context, meant, operator, own_id};
+use crate::errors::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::foreground::{Attendance, Attended, OnHangup, Streams, Words, attend, window};
+use crate::output::{Form, Page, Report, Style, Text, span};
+use crate::work::{WorkArgs, inherited};
+
+/// Run a program: know how it ends, and stop everything it started
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    work: WorkArgs,
+    /// The kind of entity: any whose policy has an execution rule
+    #[arg(long, value_name = "KIND", default_value = "run", help_heading = "What it is")]
+    kind: String,
+    /// Start it under this installed policy [default: the active one of its kind]
+    #[arg(long, value_name = "NAME@VERSION", help_heading = "What it is")]
+    policy: Option<String>,
+    /// Do not wait: print the reference alone; the run outlives the terminal
+    #[arg(short, long, help_heading = "How it is attended")]
+    detach: bool,
+    /// Give it a pseudo-terminal [default: when all three streams are terminals]
+    #[arg(long, conflicts_with_all = ["no_tty", "detach"], help_heading = "How it is attended")]
+    tty: bool,
+    /// Give it no pseudo-terminal
+    #[arg(long, help_heading = "How it is attended")]
+    no_tty: bool,
+    /// What the loss of the terminal means: stop, detach
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        default_value = "stop",
+        hide_possible_values = true,
+        help_heading = "How it is attended"
+    )]
+    on_hangup: OnHangup,
+    /// Say nothing beside the program's own output
+    #[arg(short, long, help_heading = "How it is attended")]
+    quiet: bool,
+    /// The program and its arguments, executed as they are
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    argv: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "EXAMPLES
+  runwarden run -- make test
+  runwarden run --detach --name nightly --timeout 2h -- ./nightly.sh
+  runwarden run --kind session --tag team=core --env TOKEN -- agent --task 7
+  runwarden run --expect-artifact 'dist/*.tar.gz' -- ./build.sh
+
+EXIT CODES (in the foreground)
+  the program's own; 128 + n when signal n ended it; 124 when --timeout did; 1 when it exited with 0 and was no success
+  125 Runwarden itself failed   126 the program is not executable   127 the program is not found
+
+Ctrl-C goes to the program; a second one stops everything it started; a third one kills it.
+With a pseudo-terminal, Ctrl-C is the program's, and Ctrl-\\ then d detaches.";
+
+/// Starts the program; in the foreground, stays until its end is recorded.
+pub(crate) fn execute(context: &Context, args: &Args) -> Exit {
+    if args.detach {
+        return match begin(context, args, Io::Null).map_err(|failure| *failure) {
+            Ok((host, Begun::Running(running))) => detached(context, &host, *running),
+            Ok((host, Begun::Replayed(entity))) => announce(context, &host, *entity),
+            Ok((host, Begun::Failed(failure))) => {
+                let exit = announce(context, &host, failure.entity.clone());
+                context.output.complain(&start_failed(&failure));
+                if exit == Exit::DONE { start_exit(&failure) } else { exit }
+            }
+            Err(failure) => context.output.failure(&failure),
+        };
+    }
+    foreground(context, args).unwrap_or_else(|mut failure| {
+        failure.exit = Exit::RUN_FAILED;
+        context.output.failure(&failure)
+    })
+}
+
+fn begin(context: &Context, args: &Args, io: Io) -> Result<(Host, Begun), Box<Failure>> {
+    let host = context.create()?;
+    let create = creation(context, &host, args)?;
+    let (id, choice) = match &args.work.id {
+        Some(id) => (id.clone(), IdChoice::Given),
+        None => (host.draw_id().map_err(Failure::from)?, IdChoice::Drawn),
+    };
+    let start = Start {
+        create: Create { id, ..create },
+        id: choice,
+        policy: args.policy.clone(),
+        work: args.work.work(&args.argv)?,
+        inherited: inherited(),
+        io,
+    };
+    let begun = run(&host, start).map_err(Failure::from)?;
+    Ok((host, begun))
+}
+
+fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
+    let kind = known_kind(host, &args.kind)?;
+    let mut create = Create::new(&kind, "", operator());
+    create.name.clone_from(&args.work.name);
+    create.tags = args.work.tags.iter().cloned().collect();
+    for word in &args.work.parents {
+        create.parents.push(meant(host, word)?.reference);
+    }
+    let claimed = own_id().filter(|_| args.work.parents.is_empty() && !args.work.no_parent);
+    if let Some(id) = claimed {
+        match enclosing(host, &id)? {
+            Enclosing::Inside(entity) => create.parents.push(entity.reference),
+            Enclosing::Unproven => context
+                .output
+                .note(&Text::styled(Style::Notice, "warning:").and(format!(
+                    " RUNWARDEN_ID names {id}, and this process is not inside it: not linked below it"
+                ))),
+        }
+    }
+    Ok(create)
+}
+
+fn detached(context: &Context, host: &Host, running: Running) -> Exit {
+    let entity = running.entity;
+    if let Err(error) = running.control.detach() {
+        tracing::warn!(%error, "the shim did not take leave");
+    }
+    announce(context, host, entity)
+}
+
+/// The reference alone, or the entity.
+fn announce(context: &Context, host: &Host, entity: Entity) -> Exit {
+    app::report(context, view(host, entity).map(Announced).map_err(Failure::from))
+}
+
+/// A run that was started.
+struct Announced(EntityView);
+
+impl Report for Announced {
+    fn json(&self) -> Value {
+        self.0.json.clone()
+    }
+
+    fn text(&self, _: &Page) -> Text {
+        Text::of(self.0.entity.reference.to_string())
+    }
+}
+
+fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
+    if context.output.form() == Form::Json {
+        return Err(
+            Failure::usage("--json is for detached runs: here standard output is the program's")
+                .hint("add --detach, or leave --json out"),
+        );
+    }
+    let streams = Streams::found();
+    let system = |error: anyhow::Error| {
+        let failure = Failure::new(Exit::RUN_FAILED, "system", error.to_string());
+        error
+            .chain()
+            .skip(1)
+            .fold(failure, |failure, cause| failure.cause(cause.to_string()))
+    };
+    let io = if args.tty || (streams == Streams::AllTerminals && !args.no_tty) {
+        Io::Pty(window().unwrap_or_default())
+    } else {
+        let stdin = std::io::stdin().as_fd().try_clone_to_owned();
+        Io::Inherit(stdin.map_err(|error| system(anyhow::Error::new(error).context("cannot pass standard input on")))?)
+    };
+    let (host, begun) = begin(context, args, io).map_err(|failure| *failure)?;
+    let running = match begun {
+        Begun::Running(running) => *running,
+        Begun::Replayed(entity) => return Ok(announce(context, &host, *entity)),
+        Begun::Failed(failure) => {
+            context.output.complain(&start_failed(&failure));
+            return Ok(start_exit(&failure));
+        }
+    };
+    let talks = !args.quiet && streams != Streams::Script;
+    if talks {
+        context
+            .output
+            .note(&Text::styled(Style::Dim, running.entity.reference.to_string()));
+    }
+    let grace = args.work.grace.unwrap_or(runwarden_host::GRACE_DEFAULT);
+    let attendance = Attendance {
+        grace: std::time::Duration::from_millis(grace.as_ms().unsigned_abs()),
+        on_hangup: args.on_hangup,
+        words: if talks { Words::Terminal } else { Words::None },
+    };
+    let reference = running.entity.reference.to_string();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| system(error.into()))?;
+    let attended = runtime.block_on(attend(&host, running, attendance)).map_err(system)?;
+    // A thread may be reading standard input still: it ends with the process.
+    runtime.shutdown_background();
+    Ok(match attended {
+        Attended::Ended(entity) => ended(context, &host, args, &entity),
+        Attended::Detached => {
+            if !args.quiet {
+                let words = format!("{reference} goes on; `runwarden logs -f {reference}` follows it");
+                context.output.note(&Text::styled(Style::Dim, words));
+            }
+            Exit::UNFINISHED
+        }
+    })
+}
+
+/// The one line about an end that was no success, and the code to leave with.
+fn ended(context: &Context, host: &Host, args: &Args, entity: &Entity) -> Exit {
+    if !entity.success && !args.quiet {
+        let reference = entity.reference.to_string();
+        let logs = host.run_dir(&entity.reference.id);
+        let text = Text::styled(Style::of_status(entity.terminal, entity.success), &reference)
+            .and(format!(" {} ({})", entity.status, entity.reason.code))
+            .and(
+                entity
+                    .reason
+                    .summary
+                    .as_ref()
+                    .map(|summary| format!(": {summary}"))
+                    .unwrap_or_default(),
+            )
+            .and_styled(
+                Style::Dim,
+                format!(
+                    " after {}; logs in {}",
+                    span(crate::foreground::took(entity)),
+                    logs.display()
+                ),
+            );
+        context.output.note(&text);
+    }
+    if entity.terminal {
+        crate::foreground::exit_code(entity)
+    } else {
+        Exit::UNFINISHED
+    }
+}
+
+/// A start that failed, in words.
+fn start_failed(failure: &StartFailure) -> Failure {
+    let entity = &failure.entity;
+    let summary = entity
+        .reason
+        .summary
+        .clone()
+        .unwrap_or_else(|| "it could not be started".to_owned());
+    let told = Failure::new(
+        start_exit(failure),
+        "start_failed",
+        format!("{}: {summary}", entity.reference),
+    );
+    match failure.stage.as_str() {
+        "directory" => told.hint("--cwd DIR names the working directory"),
+        "exec" => told.hint(format!(
+            "`runwarden show --command {}` shows what was executed",
+            entity.reference.id
+        )),
+        _ => told,
+    }
+}
+
+/// 127 not found, 126 not executable, 125 everything else.
+fn start_exit(failure: &StartFailure) -> Exit {
+    const NOT_FOUND: i32 = rustix::io::Errno::NOENT.raw_os_error();
+    match (failure.stage.as_str(), failure.errno) {
+        ("exec", NOT_FOUND) => Exit::NOT_FOUND,
+        ("exec", _) => Exit::NOT_EXECUTABLE,
+        _ => Exit::RUN_FAILED,
+    }
+}

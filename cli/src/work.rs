@@ -1,0 +1,161 @@
+//! The work specification on the command line: one set of options for every way of starting a run.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use runwarden_host::model::{Bytes, DurationMs};
+use runwarden_host::{GRACE_DEFAULT, StopBy, Variable, Work};
+
+use crate::errors::{Failure, Outcome};
+use crate::parse;
+
+/// What a run is to do and within what bounds.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct WorkArgs {
+    /// Its id: letters, digits, `.`, `_`, `-` [default: one is drawn]
+    #[arg(long, value_name = "ID", help_heading = "What it is")]
+    pub(crate) id: Option<String>,
+    /// A name that several runs may share
+    #[arg(long, value_name = "N", help_heading = "What it is")]
+    pub(crate) name: Option<String>,
+    /// Link it below this entity
+    #[arg(long = "parent", value_name = "REF", help_heading = "What it is")]
+    pub(crate) parents: Vec<String>,
+    /// Do not link it below the run that this command is inside of
+    #[arg(long, help_heading = "What it is")]
+    pub(crate) no_parent: bool,
+    /// Label it
+    #[arg(long = "tag", value_name = "K=V", value_parser = parse::text_pair, help_heading = "What it is")]
+    pub(crate) tags: Vec<(String, String)>,
+    /// Stop it after so long awake
+    #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true, help_heading = "How it is stopped")]
+    pub(crate) timeout: Option<DurationMs>,
+    /// From the first signal of a stop to KILL [default: 10s]
+    #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true, help_heading = "How it is stopped")]
+    pub(crate) grace: Option<DurationMs>,
+    /// What a stop tries first: a signal, or stdin to close standard input [default: TERM]
+    #[arg(long, value_name = "SIGNAL|stdin", value_parser = stop_by, help_heading = "How it is stopped")]
+    pub(crate) stop_by: Option<StopBy>,
+    /// Its working directory [default: this one]
+    #[arg(long, value_name = "DIR", help_heading = "Where it runs")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Set a variable (its value is stored with the run), or pass one on by name
+    #[arg(long = "env", value_name = "K=V|K", help_heading = "Where it runs")]
+    pub(crate) env: Vec<OsString>,
+    /// Pass on no variables but those given with --env
+    #[arg(long, help_heading = "Where it runs")]
+    pub(crate) clear_env: bool,
+    /// A directory that belongs to the run and is removed with it
+    #[arg(long = "own-dir", value_name = "DIR", help_heading = "Where it runs")]
+    pub(crate) own_dirs: Vec<PathBuf>,
+    /// A file that must exist at the end: absolute, or below artifacts/ or the working directory
+    #[arg(
+        long = "expect-artifact",
+        value_name = "GLOB",
+        help_heading = "What counts as success"
+    )]
+    pub(crate) expect_artifacts: Vec<String>,
+    /// At least one piece of evidence must be left (see `report --evidence`, or any file in artifacts/)
+    #[arg(long, help_heading = "What counts as success")]
+    pub(crate) want_evidence: bool,
+    /// What the program needs to take up its work again
+    #[arg(long, value_name = "T", help_heading = "What it is")]
+    pub(crate) resume_token: Option<String>,
+    /// How it was spawned, for health limits: agent, flow, …
+    #[arg(long, value_name = "S", help_heading = "What it is")]
+    pub(crate) spawn_kind: Option<String>,
+}
+
+impl WorkArgs {
+    /// The specification, for this program and its arguments.
+    ///
+    /// # Errors
+    /// The working directory cannot be named.
+    pub(crate) fn work(&self, argv: &[OsString]) -> Outcome<Work> {
+        let cwd = match &self.cwd {
+            Some(cwd) => cwd.clone(),
+            None => std::env::current_dir().map_err(|error| {
+                Failure::usage("the working directory is gone")
+                    .cause(error.to_string())
+                    .hint("give --cwd DIR")
+            })?,
+        };
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let bytes = |path: PathBuf| Bytes::from(path.into_os_string());
+        let mut work = Work::new(argv.iter().cloned().map(Bytes::from).collect(), bytes(absolute(&cwd)));
+        work.env = self.env.iter().map(|given| variable(given)).collect();
+        work.clear_env = self.clear_env;
+        work.timeout_ms = self.timeout;
+        work.grace_ms = self.grace.unwrap_or(GRACE_DEFAULT);
+        work.stop_by = self.stop_by.unwrap_or_default();
+        work.expect_artifacts.clone_from(&self.expect_artifacts);
+        work.want_evidence = self.want_evidence;
+        work.own_dirs = self.own_dirs.iter().map(|path| bytes(absolute(path))).collect();
+        work.resume_token.clone_from(&self.resume_token);
+        work.spawn_kind.clone_from(&self.spawn_kind);
+        Ok(work)
+    }
+}
+
+/// This process's environment.
+pub(crate) fn inherited() -> Vec<(Bytes, Bytes)> {
+    std::env::vars_os()
+        .map(|(name, value)| (Bytes::from(name), Bytes::from(value)))
+        .collect()
+}
+
+fn variable(given: &OsStr) -> Variable {
+    let bytes = given.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) => Variable::Given {
+            name: Bytes::from(OsString::from_vec(bytes[..at].to_vec())),
+            value: Bytes::from(OsString::from_vec(bytes[at + 1..].to_vec())),
+        },
+        None => Variable::Inherited {
+            name: Bytes::from(given),
+        },
+    }
+}
+
+fn stop_by(word: &str) -> Result<StopBy, String> {
+    if word == "stdin" {
+        return Ok(StopBy::Stdin);
+    }
+    parse::signal(word)
+        .map(StopBy::Signal)
+        .map_err(|problem| format!("{problem}, or stdin"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_has_a_value_or_is_passed_on() {
+        let given = |text: &str| variable(OsStr::new(text));
+        let (name, value) = (Bytes::from("A"), Bytes::from("b=c"));
+        assert_eq!(
+            given("A=b=c"),
+            Variable::Given {
+                name: name.clone(),
+                value
+            }
+        );
+        assert_eq!(
+            given("A="),
+            Variable::Given {
+                name: name.clone(),
+                value: Bytes::default()
+            }
+        );
+        assert_eq!(given("A"), Variable::Inherited { name });
+    }
+
+    #[test]
+    fn a_stop_begins_with_a_signal_or_the_end_of_input() {
+        assert_eq!(stop_by("stdin"), Ok(StopBy::Stdin));
+        assert_eq!(stop_by("INT"), Ok(StopBy::Signal(2)));
+        assert!(stop_by("nonsense").is_err());
+    }
+}
