@@ -1,7 +1,7 @@
 //! `logs`: what a run wrote, byte for byte, in order of arrival.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 
 use runwarden_host::model::{Bytes, Entity, Timestamp};
 use runwarden_host::process::{RunDir, Segment, Stream};
