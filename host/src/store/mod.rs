@@ -12,6 +12,8 @@ mod error;
 mod fault;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
+#[cfg(test)]
+mod property;
 mod records;
 mod sqlite;
 
