@@ -3,13 +3,25 @@
 //! A method is one business step in one transaction. A lost race is a value, not an error. Errors are few and typed.
 
 #[cfg(any(test, feature = "testing"))]
+pub mod contract;
+#[cfg(any(test, feature = "testing"))]
 pub mod samples;
 
 mod error;
+#[cfg(any(test, feature = "testing"))]
+mod fault;
+#[cfg(any(test, feature = "testing"))]
+mod memory;
+#[cfg(test)]
+mod property;
 mod records;
 mod sqlite;
 
 pub use error::StoreError;
+#[cfg(any(test, feature = "testing"))]
+pub use fault::{FaultyStore, PlannedFault, When};
+#[cfg(any(test, feature = "testing"))]
+pub use memory::MemoryStore;
 pub use records::{
     Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
     NewRun, RuntimeUpdate, Scope, Work,

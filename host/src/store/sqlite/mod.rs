@@ -24,7 +24,7 @@ mod store;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use connection::{Counts, Tuning};
 pub use store::{OpenMode, SqliteStore};

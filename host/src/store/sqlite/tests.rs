@@ -1,11 +1,15 @@
 //! What only a file has: modes of opening, damage, other processes, full disks, the work of statements.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempDir;
 
 use super::{OpenMode, SqliteStore};
+use crate::store::contract;
 use crate::store::samples::{self, Success};
 use crate::store::{Applied, Created, EntityQuery, HistoryQuery, Store, StoreError};
 
@@ -58,4 +62,36 @@ fn a_store_that_is_missing_is_made_only_when_asked() {
     }
     SqliteStore::open(&path, OpenMode::Create).unwrap();
     SqliteStore::open(&path, OpenMode::Existing).unwrap();
+}
+
+/// Removes an entity by hand, as `rm` will.
+pub(crate) fn forget(path: &Path, id: &str) {
+    let mut connection = Connection::open(path).unwrap();
+    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    connection.pragma_update(None, "foreign_keys", true).unwrap();
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .unwrap();
+    let entity: i64 = transaction
+        .query_row("SELECT entity FROM entity_ids WHERE id = ?1", [id], |row| row.get(0))
+        .unwrap();
+    for sql in [
+        "UPDATE components SET in_use = in_use - 1 WHERE component = (SELECT component FROM entities WHERE entity = ?1)",
+        "DELETE FROM runtimes WHERE owner = ?1",
+        "DELETE FROM tags WHERE entity = ?1",
+        "DELETE FROM keys WHERE entity = ?1",
+        "DELETE FROM entities WHERE entity = ?1",
+    ] {
+        transaction.execute(sql, [entity]).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn the_store_in_a_file_keeps_every_promise() {
+    contract::suite(&|| {
+        let (directory, path) = place();
+        let store = Arc::new(SqliteStore::open(&path, OpenMode::Create).unwrap());
+        contract::ready(store, move |id| forget(&path, id), directory)
+    });
 }

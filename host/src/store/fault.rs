@@ -1,0 +1,167 @@
+//! A store whose calls fail when told to: before the inner store is asked, or after it did its work.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::{
+    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
+    NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
+};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+
+/// When a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Before the inner store is asked: nothing happened.
+    Before,
+    /// After the inner store did its work: it happened, and the answer is lost.
+    After,
+}
+
+/// One fault to come.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedFault {
+    /// Which call fails, counted from 1 over all methods; [`Store::name`] does not count, it cannot fail.
+    pub call: usize,
+    /// Before or after its work.
+    pub when: When,
+    /// The error it answers.
+    pub error: fn() -> StoreError,
+}
+
+/// The wrapper.
+#[derive(Debug)]
+pub struct FaultyStore<S> {
+    inner: S,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: usize,
+    planned: Vec<PlannedFault>,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// A wrapper that fails nothing yet.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Plans a fault.
+    pub fn plan(&self, fault: PlannedFault) {
+        self.state().planned.push(fault);
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> usize {
+        self.state().calls
+    }
+
+    /// The store inside.
+    pub const fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&S) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut state = self.state();
+        state.calls += 1;
+        let number = state.calls;
+        let planned = state.planned.iter().copied().find(|fault| fault.call == number);
+        drop(state);
+        match planned {
+            Some(PlannedFault {
+                when: When::Before,
+                error,
+                ..
+            }) => Err(error()),
+            Some(PlannedFault {
+                when: When::After,
+                error,
+                ..
+            }) => call(&self.inner).and_then(|_| Err(error())),
+            None => call(&self.inner),
+        }
+    }
+}
+
+/// Every method but `name`, each as one call.
+macro_rules! calls {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+) => {
+        $(fn $method(&self, $($argument: $type),*) -> Result<$answer, StoreError> {
+            self.call(|inner| inner.$method($($argument),*))
+        })+
+    };
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    calls! {
+        data_version() -> i64;
+        create(new: &NewEntity, run: Option<&NewRun>) -> Created;
+        apply(effects: &EffectSet) -> Applied;
+        update_runtimes(updates: &[RuntimeUpdate]) -> ();
+        record(events: &[AdminEvent]) -> ();
+        load(id: &str) -> Option<Entity>;
+        key_use(entity: &Entity, key: &str) -> Option<(String, HistoryRow)>;
+        look_up(lookup: &Lookup, limit: usize) -> Vec<Entity>;
+        list(query: &EntityQuery) -> Vec<Entity>;
+        linked(entity: &Entity, scope: Scope) -> Vec<Entity>;
+        history(query: &HistoryQuery) -> Vec<HistoryRow>;
+        envelope(event_id: &str) -> Option<Value>;
+        admin_events(query: &AdminQuery) -> Vec<AdminEvent>;
+        runtimes(owners: Option<&[Reference]>) -> Vec<Runtime>;
+        work(entity: &Entity) -> Option<Work>;
+        install(component: &Component, activation: Option<&Activation>) -> ();
+        activate(activation: &Activation) -> bool;
+        remove_component(digest: &str, event: &AdminEvent) -> bool;
+        components() -> Vec<ComponentRecord>;
+        descriptor(digest: &str) -> Option<String>;
+        component_bytes(digest: &str) -> Option<Vec<u8>>;
+        activations(kind: &str) -> Vec<Activation>;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::store::{MemoryStore, samples};
+
+    #[test]
+    fn the_chosen_call_fails_before_or_after_its_work_and_no_other() {
+        let store = FaultyStore::new(MemoryStore::named("faultily"));
+        let full = || StoreError::Full {
+            path: "/full".to_owned(),
+        };
+        store.plan(PlannedFault {
+            call: 2,
+            when: When::Before,
+            error: full,
+        });
+        store.plan(PlannedFault {
+            call: 3,
+            when: When::After,
+            error: full,
+        });
+        samples::install(&store).unwrap();
+        for (id, stored) in [("before", false), ("after", true), ("well", true)] {
+            let answer = store.create(&samples::new_entity(&store, "run", id), None);
+            assert_eq!(matches!(answer, Err(StoreError::Full { .. })), id != "well");
+            assert_eq!(store.inner().load(id).unwrap().is_some(), stored, "{id}");
+        }
+        assert_eq!(store.calls(), 4);
+    }
+}

@@ -1,0 +1,564 @@
+//! The store in memory: the trait's promises in the plainest form, the reference for tests of the others.
+//!
+//! One lock, one copy of everything, look-ups by walking. Nothing is kept when it is dropped.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::{
+    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
+    NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
+};
+use crate::model::{AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Runtime};
+
+/// A store in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    name: String,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    commits: i64,
+    /// Every id ever used, with its number.
+    ids: BTreeMap<String, i64>,
+    entities: BTreeMap<i64, Entity>,
+    /// Parent and child.
+    links: BTreeSet<(i64, i64)>,
+    history: Vec<(HistoryRow, Option<Value>)>,
+    admin_events: Vec<AdminEvent>,
+    /// By scope (an entity, 0 for creations) and key.
+    keys: HashMap<(i64, String), KeyRow>,
+    runtimes: BTreeMap<i64, Runtime>,
+    runtimes_made: i64,
+    works: HashMap<i64, Work>,
+    components: Vec<Kept>,
+    activations: Vec<Activation>,
+}
+
+#[derive(Clone, Debug)]
+struct KeyRow {
+    entity: i64,
+    id: String,
+    version: i64,
+    command_digest: String,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    component: Component,
+    installed: bool,
+}
+
+impl MemoryStore {
+    /// An empty store of that name.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Takes an entity away with all that hangs on it but its history, as a removal does.
+    pub fn forget(&self, id: &str) {
+        let mut state = self.state();
+        let Some(row) = state.ids.get(id).copied() else { return };
+        state.entities.remove(&row);
+        state.links.retain(|(parent, child)| *parent != row && *child != row);
+        state.runtimes.retain(|_, runtime| runtime.owner.id != id);
+        state.works.remove(&row);
+        state.keys.retain(|_, key| key.entity != row);
+        state.commits += 1;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a step on a copy, which becomes the state when the step says that it wrote.
+    fn commit<T>(&self, step: impl FnOnce(&mut State) -> Result<Step<T>, StoreError>) -> Result<T, StoreError> {
+        let mut state = self.state();
+        let mut copy = state.clone();
+        match step(&mut copy)? {
+            Step::Wrote(answer) => {
+                copy.commits += 1;
+                *state = copy;
+                Ok(answer)
+            }
+            Step::WroteNothing(answer) => Ok(answer),
+        }
+    }
+}
+
+enum Step<T> {
+    Wrote(T),
+    WroteNothing(T),
+}
+
+impl State {
+    fn by_id(&self, id: &str) -> Option<&Entity> {
+        self.entities.get(self.ids.get(id)?)
+    }
+
+    fn by_reference(&self, reference: &Reference) -> Option<&Entity> {
+        self.by_id(&reference.id)
+            .filter(|entity| entity.reference == *reference)
+    }
+
+    fn installed(&self, digest: &str) -> Option<&Component> {
+        let kept = self
+            .components
+            .iter()
+            .find(|kept| kept.installed && kept.component.record.digest == digest);
+        kept.map(|kept| &kept.component)
+    }
+
+    fn pin(&self, digest: &str) -> Result<PolicyPin, StoreError> {
+        let record = &self.installed(digest).ok_or_else(|| not_installed(digest))?.record;
+        Ok(PolicyPin {
+            name: record.name.clone(),
+            version: record.version.clone(),
+            digest: digest.to_owned(),
+        })
+    }
+
+    fn is_active(&self, record: &ComponentRecord) -> bool {
+        let newest = self
+            .activations
+            .iter()
+            .rev()
+            .find(|activation| activation.kind == record.kind);
+        newest.is_some_and(|activation| activation.digest == record.digest)
+    }
+
+    fn in_use(&self, digest: &str) -> i64 {
+        let pinned = self.entities.values().filter(|entity| entity.policy.digest == digest);
+        i64::try_from(pinned.count()).unwrap_or(i64::MAX)
+    }
+
+    fn has_runtime(&self, entity: &Entity) -> bool {
+        self.runtimes.values().any(|runtime| runtime.owner == entity.reference)
+    }
+
+    fn key_is_free(&self, entity: &Entity) -> Result<(), StoreError> {
+        let holder = self.entities.values().find(|other| {
+            other.row != entity.row && other.unique_key.is_some() && other.unique_key == entity.unique_key
+        });
+        match holder {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Failed {
+                doing: "writing an entity",
+                source: "its unique key is held".into(),
+            }),
+        }
+    }
+
+    fn append(&mut self, row: &HistoryRow, event: Option<&Event>) -> Result<(), StoreError> {
+        self.pin(&row.policy_digest)?;
+        self.history
+            .push((row.clone(), event.map(|event| event.envelope.clone())));
+        Ok(())
+    }
+
+    fn record(&mut self, events: &[AdminEvent]) {
+        for event in events {
+            let id = i64::try_from(self.admin_events.len() + 1).unwrap_or(i64::MAX);
+            self.admin_events.push(AdminEvent { id, ..event.clone() });
+        }
+    }
+
+    fn update_runtimes(&mut self, updates: &[RuntimeUpdate]) {
+        for update in updates {
+            if let Some(runtime) = self.runtimes.get_mut(&update.id) {
+                update.change(runtime);
+            }
+        }
+    }
+
+    fn create(&mut self, new: &NewEntity, run: Option<&NewRun>) -> Result<Step<Created>, StoreError> {
+        if let Some(used) = new.key.as_ref().and_then(|key| self.keys.get(&(0, key.key.clone()))) {
+            let entity = Box::new(self.entities[&used.entity].clone());
+            return Ok(Step::WroteNothing(Created::KeyUsed {
+                entity,
+                command_digest: used.command_digest.clone(),
+            }));
+        }
+        let reference = &new.entity.reference;
+        if self.ids.contains_key(&reference.id) {
+            return Ok(Step::WroteNothing(Created::IdTaken));
+        }
+        let row = i64::try_from(self.ids.len() + 1).unwrap_or(i64::MAX);
+        for parent in &new.parents {
+            let Some(found) = self.by_reference(parent) else {
+                return Ok(Step::WroteNothing(Created::ParentMissing(parent.clone())));
+            };
+            let of_parent = |runtime: &&Runtime| runtime.owner == *parent;
+            let stopping = self
+                .runtimes
+                .values()
+                .filter(of_parent)
+                .any(|runtime| runtime.stop_intent.is_some());
+            if found.terminal || stopping {
+                return Ok(Step::WroteNothing(Created::ParentClosed(parent.clone())));
+            }
+            let link = (found.row, row);
+            self.links.insert(link);
+        }
+        let entity = Entity {
+            row,
+            policy: self.pin(&new.entity.policy.digest)?,
+            ..new.entity.clone()
+        };
+        self.key_is_free(&entity)?;
+        self.append(&new.row, new.event.as_ref())?;
+        self.ids.insert(reference.id.clone(), row);
+        self.entities.insert(row, entity.clone());
+        if let Some(key) = &new.key {
+            let (version, command_digest) = (new.row.version, key.command_digest.clone());
+            let used = KeyRow {
+                entity: row,
+                id: reference.id.clone(),
+                version,
+                command_digest,
+            };
+            self.keys.insert((0, key.key.clone()), used);
+        }
+        let runtime_id = run.map(|run| self.add_run(&entity, run));
+        Ok(Step::Wrote(Created::New {
+            entity: Box::new(entity),
+            runtime_id,
+        }))
+    }
+
+    fn add_run(&mut self, entity: &Entity, run: &NewRun) -> i64 {
+        self.runtimes_made += 1;
+        let id = self.runtimes_made;
+        self.works.insert(entity.row, run.work.clone());
+        self.runtimes.insert(
+            id,
+            Runtime {
+                id,
+                owner: entity.reference.clone(),
+                ..run.runtime.clone()
+            },
+        );
+        id
+    }
+
+    fn apply(&mut self, effects: &EffectSet) -> Result<Step<Applied>, StoreError> {
+        let change = &effects.change;
+        let key = change
+            .key
+            .as_ref()
+            .map(|key| ((change.after.row, key.key.clone()), key.command_digest.clone()));
+        let current = self
+            .entities
+            .get(&change.after.row)
+            .filter(|found| found.version == change.expected_version);
+        let fits = current.filter(|_| key.as_ref().is_none_or(|(place, _)| !self.keys.contains_key(place)));
+        let Some(before) = fits.cloned() else {
+            let found = self.by_id(&change.after.reference.id).cloned().map(Box::new);
+            return Ok(Step::WroteNothing(Applied::Lost(found)));
+        };
+        let after = self.merge(&before, change)?;
+        self.key_is_free(&after)?;
+        self.append(&change.row, change.event.as_ref())?;
+        self.record(&change.admin);
+        self.update_runtimes(&effects.runtimes);
+        if let Some((place, command_digest)) = key {
+            let (entity, id, version) = (after.row, after.reference.id.clone(), change.row.version);
+            self.keys.insert(
+                place,
+                KeyRow {
+                    entity,
+                    id,
+                    version,
+                    command_digest,
+                },
+            );
+        }
+        self.entities.insert(after.row, after);
+        Ok(Step::Wrote(Applied::Written))
+    }
+
+    /// The entity as it will be: what is fixed at creation stays.
+    fn merge(&self, before: &Entity, change: &Change) -> Result<Entity, StoreError> {
+        let fixed = before.clone();
+        Ok(Entity {
+            reference: fixed.reference,
+            name: fixed.name,
+            tags: fixed.tags,
+            root: fixed.root,
+            generation: fixed.generation,
+            chain_parent: fixed.chain_parent,
+            notify: fixed.notify,
+            created_at: fixed.created_at,
+            policy: self.pin(&change.after.policy.digest)?,
+            ..change.after.clone()
+        })
+    }
+
+    fn install(&mut self, component: &Component, activation: Option<&Activation>) -> Result<Step<()>, StoreError> {
+        let digest = &component.record.digest;
+        if self.installed(digest).is_none() {
+            let fresh = Kept {
+                component: component.clone(),
+                installed: true,
+            };
+            match self
+                .components
+                .iter_mut()
+                .find(|kept| kept.component.record.digest == *digest)
+            {
+                Some(kept) => *kept = fresh,
+                None => self.components.push(fresh),
+            }
+        }
+        if let Some(activation) = activation {
+            self.installed(&activation.digest)
+                .ok_or_else(|| not_installed(&activation.digest))?;
+            self.activations.push(activation.clone());
+        }
+        Ok(Step::Wrote(()))
+    }
+
+    fn children(&self, row: i64) -> impl Iterator<Item = i64> {
+        self.links
+            .range((row, i64::MIN)..=(row, i64::MAX))
+            .map(|(_, child)| *child)
+    }
+
+    fn descendants(&self, row: i64) -> Vec<i64> {
+        let (mut seen, mut found, mut level) = (BTreeSet::from([row]), Vec::new(), BTreeSet::from([row]));
+        while !level.is_empty() {
+            let below: BTreeSet<i64> = level.iter().flat_map(|row| self.children(*row)).collect();
+            level = below.into_iter().filter(|row| seen.insert(*row)).collect();
+            found.extend(&level);
+        }
+        found
+    }
+}
+
+fn not_installed(digest: &str) -> StoreError {
+    let source = format!("the component {digest} is not installed").into();
+    StoreError::Failed {
+        doing: "pinning to a policy",
+        source,
+    }
+}
+
+fn matches(entity: &Entity, query: &EntityQuery) -> bool {
+    query.kind.as_ref().is_none_or(|kind| *kind == entity.reference.kind)
+        && (query.statuses.is_empty() || query.statuses.contains(&entity.status))
+        && query.terminal.is_none_or(|terminal| terminal == entity.terminal)
+        && query.success.is_none_or(|success| success == entity.success)
+        && query
+            .tags
+            .iter()
+            .all(|(key, value)| entity.tags.get(key) == Some(value))
+        && (query.name.is_none() || query.name == entity.name)
+        && query.since.is_none_or(|since| entity.created_at >= since)
+        && query.before_row.is_none_or(|before| entity.row < before)
+}
+
+impl Store for MemoryStore {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn data_version(&self) -> Result<i64, StoreError> {
+        Ok(self.state().commits)
+    }
+
+    fn create(&self, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, StoreError> {
+        self.commit(|state| state.create(new, run))
+    }
+
+    fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError> {
+        self.commit(|state| state.apply(effects))
+    }
+
+    fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError> {
+        self.commit(|state| {
+            state.update_runtimes(updates);
+            Ok(Step::Wrote(()))
+        })
+    }
+
+    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError> {
+        self.commit(|state| {
+            state.record(events);
+            Ok(Step::Wrote(()))
+        })
+    }
+
+    fn load(&self, id: &str) -> Result<Option<Entity>, StoreError> {
+        Ok(self.state().by_id(id).cloned())
+    }
+
+    fn key_use(&self, entity: &Entity, key: &str) -> Result<Option<(String, HistoryRow)>, StoreError> {
+        let state = self.state();
+        let Some(used) = state.keys.get(&(entity.row, key.to_owned())) else {
+            return Ok(None);
+        };
+        let of_key = |row: &HistoryRow| row.reference.id == used.id && row.version == used.version;
+        let row = state.history.iter().map(|(row, _)| row).find(|row| of_key(row));
+        Ok(row.map(|row| (used.command_digest.clone(), row.clone())))
+    }
+
+    fn look_up(&self, lookup: &Lookup, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        let state = self.state();
+        let newest_first = || state.entities.values().rev();
+        let found: Vec<&Entity> = match lookup {
+            Lookup::IdPrefix { kind, prefix } => {
+                let of_kind = |entity: &&Entity| kind.as_ref().is_none_or(|kind| *kind == entity.reference.kind);
+                match state.by_id(prefix).filter(of_kind) {
+                    Some(exact) => vec![exact],
+                    None => {
+                        let mut found: Vec<&Entity> = state.entities.values().filter(of_kind).collect();
+                        found.retain(|entity| entity.reference.id.starts_with(prefix));
+                        found.sort_by_key(|entity| &entity.reference.id);
+                        found
+                    }
+                }
+            }
+            Lookup::Name(name) => newest_first()
+                .find(|entity| entity.name.as_ref() == Some(name))
+                .into_iter()
+                .collect(),
+            Lookup::NewestRun => newest_first()
+                .find(|entity| state.has_runtime(entity))
+                .into_iter()
+                .collect(),
+            Lookup::NewestFailedRun => {
+                let failed = |entity: &&Entity| entity.terminal && !entity.success && state.has_runtime(entity);
+                newest_first().find(failed).into_iter().collect()
+            }
+        };
+        Ok(found.into_iter().take(limit).cloned().collect())
+    }
+
+    fn list(&self, query: &EntityQuery) -> Result<Vec<Entity>, StoreError> {
+        let state = self.state();
+        let found = state.entities.values().rev().filter(|entity| matches(entity, query));
+        Ok(found.take(query.limit.unwrap_or(usize::MAX)).cloned().collect())
+    }
+
+    fn linked(&self, entity: &Entity, scope: Scope) -> Result<Vec<Entity>, StoreError> {
+        let state = self.state();
+        let rows: Vec<i64> = match scope {
+            Scope::Parents => state
+                .links
+                .iter()
+                .filter(|(_, child)| *child == entity.row)
+                .map(|(parent, _)| *parent)
+                .collect(),
+            Scope::Children => state.children(entity.row).collect(),
+            Scope::Descendants => state.descendants(entity.row),
+        };
+        Ok(rows.iter().map(|row| state.entities[row].clone()).collect())
+    }
+
+    fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        let state = self.state();
+        let mut rows: Vec<HistoryRow> = state.history.iter().map(|(row, _)| row.clone()).collect();
+        rows.retain(|row| query.id.as_ref().is_none_or(|id| *id == row.reference.id));
+        rows.retain(|row| query.since.is_none_or(|since| row.at >= since));
+        let first = rows.len().saturating_sub(query.newest.unwrap_or(usize::MAX));
+        Ok(rows.split_off(first))
+    }
+
+    fn envelope(&self, event_id: &str) -> Result<Option<Value>, StoreError> {
+        let state = self.state();
+        let row = state.history.iter().find(|(row, _)| row.id.as_str() == event_id);
+        Ok(row.and_then(|(_, envelope)| envelope.clone()))
+    }
+
+    fn admin_events(&self, query: &AdminQuery) -> Result<Vec<AdminEvent>, StoreError> {
+        let mut events = self.state().admin_events.clone();
+        events.retain(|event| query.target.is_none() || query.target == event.target);
+        events.retain(|event| query.since.is_none_or(|since| event.at >= since));
+        Ok(events)
+    }
+
+    fn runtimes(&self, owners: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError> {
+        let mut runtimes: Vec<Runtime> = self.state().runtimes.values().cloned().collect();
+        runtimes.retain(|runtime| match owners {
+            Some(owners) => owners.contains(&runtime.owner),
+            None => !runtime.is_stopped(),
+        });
+        Ok(runtimes)
+    }
+
+    fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {
+        Ok(self.state().works.get(&entity.row).cloned())
+    }
+
+    fn install(&self, component: &Component, activation: Option<&Activation>) -> Result<(), StoreError> {
+        self.commit(|state| state.install(component, activation))
+    }
+
+    fn activate(&self, activation: &Activation) -> Result<bool, StoreError> {
+        self.commit(|state| {
+            if state.installed(&activation.digest).is_none() {
+                return Ok(Step::WroteNothing(false));
+            }
+            state.activations.push(activation.clone());
+            Ok(Step::Wrote(true))
+        })
+    }
+
+    fn remove_component(&self, digest: &str, event: &AdminEvent) -> Result<bool, StoreError> {
+        self.commit(|state| {
+            let found = state.installed(digest);
+            if found.is_none_or(|found| state.is_active(&found.record) || state.in_use(digest) > 0) {
+                return Ok(Step::WroteNothing(false));
+            }
+            for kept in &mut state.components {
+                kept.installed &= kept.component.record.digest != digest;
+            }
+            state.record(std::slice::from_ref(event));
+            Ok(Step::Wrote(true))
+        })
+    }
+
+    fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {
+        let state = self.state();
+        let installed = state.components.iter().filter(|kept| kept.installed);
+        let records = installed.map(|kept| {
+            let record = &kept.component.record;
+            let (active, in_use) = (state.is_active(record), state.in_use(&record.digest));
+            ComponentRecord {
+                active,
+                in_use,
+                ..record.clone()
+            }
+        });
+        Ok(records.collect())
+    }
+
+    fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        Ok(self
+            .state()
+            .installed(digest)
+            .map(|component| component.descriptor.clone()))
+    }
+
+    fn component_bytes(&self, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.state().installed(digest).map(|component| component.bytes.clone()))
+    }
+
+    fn activations(&self, kind: &str) -> Result<Vec<Activation>, StoreError> {
+        let state = self.state();
+        Ok(state
+            .activations
+            .iter()
+            .rev()
+            .filter(|activation| activation.kind == kind)
+            .cloned()
+            .collect())
+    }
+}
