@@ -133,6 +133,10 @@ impl Answer {
 
 /// Waits until something holds; the end of patience fails the test.
 #[track_caller]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "between two looks at another process, at most for the bound"
+)]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !holds() {
@@ -161,4 +165,18 @@ pub(crate) fn host(home: &Path) -> Host {
         shim: &[],
     };
     Host::open(config, OpenMode::Create).expect("a new store")
+}
+
+/// Waits until a program that was started watches SIGINT and SIGTERM: from then on it is waiting.
+pub(crate) fn until_watching(child: &Child) {
+    /// Signals are bits from 0: SIGINT is number 2, SIGTERM number 15.
+    const WATCHED: u64 = 1 << 1 | 1 << 14;
+    let path = format!("/proc/{}/status", child.id());
+    until("the program watches signals", || {
+        let status = std::fs::read_to_string(&path).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+        caught
+            .and_then(|mask| u64::from_str_radix(mask, 16).ok())
+            .is_some_and(|mask| mask & WATCHED == WATCHED)
+    });
 }

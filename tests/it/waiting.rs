@@ -1,10 +1,8 @@
 //! wait: its line, its exit codes, its signals.
 
-use std::time::Duration;
-
 use serde_json::json;
 
-use crate::harness::{Home, answered, until};
+use crate::harness::{Home, answered, until_watching};
 
 fn ended(home: &Home, id: &str, status: &str, code: &str) {
     home.done(&["create", "session", "--id", id]);
@@ -137,7 +135,7 @@ fn an_end_is_told_soon_after_it_happened() {
     let home = Home::new();
     home.done(&["create", "session", "--id", "slow"]);
     let waiter = home.command(&["wait", "slow"]).spawn().expect("the program starts");
-    std::thread::sleep(Duration::from_millis(300));
+    until_watching(&waiter);
     home.done(&[
         "transition",
         "slow",
@@ -155,20 +153,11 @@ fn an_interrupted_wait_ends_with_3() {
     home.done(&["create", "session", "--id", "slow"]);
     for signal in ["INT", "TERM"] {
         let waiter = home.command(&["wait", "slow"]).spawn().expect("the program starts");
-        let caught = |pid: u32| -> bool {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
-            // SIGINT is bit 1, SIGTERM bit 14: both are watched.
-            caught
-                .and_then(|mask| u64::from_str_radix(mask, 16).ok())
-                .is_some_and(|mask| mask & 0x4002 == 0x4002)
-        };
-        let pid = waiter.id();
-        until("the waiter watches signals", || caught(pid));
+        until_watching(&waiter);
         let sent = std::process::Command::new("kill")
-            .args(["-s", signal, &pid.to_string()])
-            .status();
-        assert!(sent.expect("kill is there").success());
+            .args(["-s", signal, &waiter.id().to_string()])
+            .output();
+        assert!(sent.expect("kill is there").status.success());
         let answer = answered(waiter, format!("wait slow, then {signal}")).exits(3);
         assert_eq!(answer.out, "");
     }
