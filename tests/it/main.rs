@@ -1,0 +1,9 @@
+//! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
+
+mod entities;
+mod harness;
+mod listing;
+mod policies;
+mod usage;
+mod vectors;
+mod waiting;
