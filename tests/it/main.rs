@@ -1,9 +1,15 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod engines;
 mod entities;
 mod harness;
 mod listing;
 mod policies;
+mod reading;
+mod runs;
+mod stopping;
+mod terminal;
+mod tidy;
 mod usage;
 mod vectors;
 mod waiting;
