@@ -945,7 +945,9 @@ fn a_removed_component_can_come_back(subject: &Subject) {
         "second"
     );
     second.record.installed_at = moment(77);
-    store.install(&[second.clone()], &[activation("run", "second")], &[]).unwrap();
+    store
+        .install(&[second.clone()], &[activation("run", "second")], &[])
+        .unwrap();
     // Installing what is there changes nothing but the activation.
     let mut other = second.clone();
     other.record.name = "renamed".to_owned();
