@@ -755,21 +755,21 @@ fn a_runtime_row_keeps_what_an_update_does_not_name(subject: &Subject) {
     let before = look();
     let worker = ProcessIdentity {
         pid: 7,
-        start_ticks: 8,
+        start_ticks: Some(8),
         pidfs_inode: Some(9),
         pidfs_handle: Some(vec![0, 255]),
     };
     let shim = ProcessIdentity {
         pid: 5,
-        start_ticks: 6,
+        start_ticks: Some(6),
         pidfs_inode: None,
         pidfs_handle: None,
     };
     let place = Place {
         host: "h".to_owned(),
         boot_id: "b".to_owned(),
-        pid_namespace: 1,
-        time_namespace: 2,
+        pid_namespace: Some(1),
+        time_namespace: Some(2),
     };
     let update = RuntimeUpdate {
         id,
@@ -871,13 +871,21 @@ fn components_are_counted_activated_and_kept_while_in_use(subject: &Subject) {
     };
     assert_eq!(look(DIGEST), Some((true, 0)));
     assert!(!store.remove_component(DIGEST, &event).unwrap(), "it is active");
-    store.install(&component("run", "second"), None).unwrap();
+    store.install(&[component("run", "second")], &[], &[]).unwrap();
     assert_eq!(look("second"), Some((false, 0)));
     let entity = make(store, "pinned");
     make(store, "pinned-2");
     assert_eq!(look(DIGEST), Some((true, 2)));
-    assert!(store.activate(&activation("run", "second")).unwrap());
-    assert!(!store.activate(&activation("run", "absent")).unwrap());
+    assert!(
+        store
+            .activate(&activation("run", "second"), &admin_event("policy_activated", "second"))
+            .unwrap()
+    );
+    assert!(
+        !store
+            .activate(&activation("run", "absent"), &admin_event("policy_activated", "absent"))
+            .unwrap()
+    );
     assert_eq!((look(DIGEST), look("second")), (Some((false, 2)), Some((true, 0))));
     let digests: Vec<String> = store
         .activations("run")
@@ -909,7 +917,7 @@ fn a_removed_component_can_come_back(subject: &Subject) {
     let store = &*subject.store;
     let event = admin_event("policy_removed", "second");
     let mut second = component("run", "second");
-    store.install(&second, None).unwrap();
+    store.install(&[second.clone()], &[], &[]).unwrap();
     let mut new = new_entity(store, "run", "pinned");
     new.entity.policy.digest = "second".to_owned();
     new.row.policy_digest = "second".to_owned();
@@ -927,17 +935,21 @@ fn a_removed_component_can_come_back(subject: &Subject) {
         ),
         (None, None)
     );
-    assert!(!store.activate(&activation("run", "second")).unwrap());
+    assert!(
+        !store
+            .activate(&activation("run", "second"), &admin_event("policy_activated", "second"))
+            .unwrap()
+    );
     assert_eq!(
         store.history(&HistoryQuery::default()).unwrap()[0].policy_digest,
         "second"
     );
     second.record.installed_at = moment(77);
-    store.install(&second, Some(&activation("run", "second"))).unwrap();
+    store.install(&[second.clone()], &[activation("run", "second")], &[]).unwrap();
     // Installing what is there changes nothing but the activation.
     let mut other = second.clone();
     other.record.name = "renamed".to_owned();
-    store.install(&other, None).unwrap();
+    store.install(&[other], &[], &[]).unwrap();
     let found = store
         .components()
         .unwrap()
@@ -949,7 +961,7 @@ fn a_removed_component_can_come_back(subject: &Subject) {
         (true, moment(77), "run-policy")
     );
     let absent = activation("run", "absent");
-    assert!(store.install(&component("run", "third"), Some(&absent)).is_err());
+    assert!(store.install(&[component("run", "third")], &[absent], &[]).is_err());
     assert_eq!(store.components().unwrap().len(), 2);
 }
 

@@ -123,8 +123,8 @@ impl<S: Store> Store for FaultyStore<S> {
         admin_events(query: &AdminQuery) -> Vec<AdminEvent>;
         runtimes(owners: Option<&[Reference]>) -> Vec<Runtime>;
         work(entity: &Entity) -> Option<Work>;
-        install(component: &Component, activation: Option<&Activation>) -> ();
-        activate(activation: &Activation) -> bool;
+        install(components: &[Component], activations: &[Activation], events: &[AdminEvent]) -> ();
+        activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;
         components() -> Vec<ComponentRecord>;
         descriptor(digest: &str) -> Option<String>;

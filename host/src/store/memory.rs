@@ -301,7 +301,7 @@ impl State {
         })
     }
 
-    fn install(&mut self, component: &Component, activation: Option<&Activation>) -> Result<Step<()>, StoreError> {
+    fn install(&mut self, component: &Component) {
         let digest = &component.record.digest;
         if self.installed(digest).is_none() {
             let fresh = Kept {
@@ -317,12 +317,6 @@ impl State {
                 None => self.components.push(fresh),
             }
         }
-        if let Some(activation) = activation {
-            self.installed(&activation.digest)
-                .ok_or_else(|| not_installed(&activation.digest))?;
-            self.activations.push(activation.clone());
-        }
-        Ok(Step::Wrote(()))
     }
 
     fn children(&self, row: i64) -> impl Iterator<Item = i64> {
@@ -497,16 +491,31 @@ impl Store for MemoryStore {
         Ok(self.state().works.get(&entity.row).cloned())
     }
 
-    fn install(&self, component: &Component, activation: Option<&Activation>) -> Result<(), StoreError> {
-        self.commit(|state| state.install(component, activation))
+    fn install(
+        &self,
+        components: &[Component],
+        activations: &[Activation],
+        events: &[AdminEvent],
+    ) -> Result<(), StoreError> {
+        self.commit(|state| {
+            components.iter().for_each(|component| state.install(component));
+            for activation in activations {
+                let digest = &activation.digest;
+                state.installed(digest).ok_or_else(|| not_installed(digest))?;
+                state.activations.push(activation.clone());
+            }
+            state.record(events);
+            Ok(Step::Wrote(()))
+        })
     }
 
-    fn activate(&self, activation: &Activation) -> Result<bool, StoreError> {
+    fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError> {
         self.commit(|state| {
             if state.installed(&activation.digest).is_none() {
                 return Ok(Step::WroteNothing(false));
             }
             state.activations.push(activation.clone());
+            state.record(std::slice::from_ref(event));
             Ok(Step::Wrote(true))
         })
     }

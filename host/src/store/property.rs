@@ -224,10 +224,14 @@ fn obey(store: &dyn Store, command: &Command) -> String {
         Command::Record { target } => told(store.record(&[admin_event("noted", IDS[*target])])),
         Command::Install { digest, kind, activate } => {
             let (kind, digest) = (KINDS[*kind], DIGESTS[*digest]);
-            let activation = (*activate == 0).then(|| activation(kind, digest));
-            told(store.install(&component(kind, digest), activation.as_ref()))
+            let activations: Vec<_> = (*activate == 0).then(|| activation(kind, digest)).into_iter().collect();
+            let events = [admin_event("policy_installed", digest)];
+            told(store.install(&[component(kind, digest)], &activations, &events))
         }
-        Command::Activate { digest, kind } => told(store.activate(&activation(KINDS[*kind], DIGESTS[*digest]))),
+        Command::Activate { digest, kind } => {
+            let event = admin_event("policy_activated", DIGESTS[*digest]);
+            told(store.activate(&activation(KINDS[*kind], DIGESTS[*digest]), &event))
+        }
         Command::RemoveComponent { digest } => {
             told(store.remove_component(DIGESTS[*digest], &admin_event("policy_removed", DIGESTS[*digest])))
         }
@@ -324,7 +328,7 @@ proptest! {
         let memory = MemoryStore::named(file.name());
         for store in [&file as &dyn Store, &memory] {
             samples::install(store).unwrap();
-            store.install(&component("play", "second"), Some(&activation("play", "second"))).unwrap();
+            store.install(&[component("play", "second")], &[activation("play", "second")], &[]).unwrap();
         }
         for command in &commands {
             if let Command::Forget { id } = command {
