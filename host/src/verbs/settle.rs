@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
@@ -75,6 +76,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
         return note_runtime(host, runtime, update);
     };
     command.expected_statuses = Some(vec![entity.status.clone()]);
+    crash::point("settle.judged");
     // A conflict means that somebody else recorded it, from the same file.
     write(host, entity, &command, &[update])?;
     Ok(())

@@ -1,5 +1,6 @@
 //! The one path that writes a status: whoever asks (a run's end, a kill, a sweep, the command), it goes through here.
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
@@ -89,8 +90,10 @@ pub(crate) fn write(
             change: *change,
             runtimes: runtimes.to_vec(),
         };
+        crash::point("transition.decided");
         match host.store().apply(&effects)? {
             Applied::Written => {
+                crash::point("transition.committed");
                 host.wake();
                 return Ok(applied(&effects.change, effects.change.event.as_ref(), &entity));
             }
