@@ -30,7 +30,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 22] = [
+    let promises: [fn(&Subject); 23] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -53,6 +53,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         a_removed_component_can_come_back,
         the_data_version_changes_with_every_commit,
         many_callers_all_get_their_own_answer,
+        a_failed_command_leaves_nothing_among_others_that_succeed,
     ];
     for promise in promises {
         let subject = make();
@@ -895,6 +896,31 @@ fn many_callers_all_get_their_own_answer(subject: &Subject) {
         store.history(&HistoryQuery::default()).unwrap().len(),
         CALLERS * ENTITIES * 2
     );
+}
+
+fn a_failed_command_leaves_nothing_among_others_that_succeed(subject: &Subject) {
+    const CALLERS: usize = 64;
+    let store = &*subject.store;
+    let barrier = Barrier::new(CALLERS);
+    thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                let mut new = new_entity(store, "run", &format!("c{caller}"));
+                let fails = caller % 2 == 0;
+                if fails {
+                    new.row.policy_digest = "absent".to_owned(); // found out when most of it is written
+                }
+                barrier.wait();
+                assert_eq!(store.create(&new, None).is_err(), fails);
+            });
+        }
+    });
+    assert_eq!(store.list(&EntityQuery::default()).unwrap().len(), CALLERS / 2);
+    assert_eq!(store.components().unwrap()[0].in_use, 32);
+    for caller in (0..CALLERS).step_by(2) {
+        make(store, &format!("c{caller}"));
+    }
 }
 
 /// An empty store made ready for a check.
