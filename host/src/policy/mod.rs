@@ -8,6 +8,7 @@
 //! Deciding by data needs no component at all: descriptors are stored as data, and a command that asks no guard, verdict
 //! or handler makes no engine ([`engines_made`] counts).
 
+mod answers;
 mod bindings;
 mod cache;
 mod calls;
@@ -19,6 +20,7 @@ mod install;
 mod instance;
 mod limits;
 mod registry;
+mod text;
 #[cfg(test)]
 mod tests;
 
