@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wasmtime::{Config, Engine};
+use wasmtime::{Config, Engine, OptLevel};
 
 use super::limits::{EPOCH_TICK, Limits};
 
@@ -48,6 +48,10 @@ fn config() -> Config {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .max_wasm_stack(Limits::DEFAULT.stack_bytes);
+    if cfg!(debug_assertions) {
+        // The compiler itself is hardly optimised then, and tests compile much and run little. Fuel is counted before.
+        config.cranelift_opt_level(OptLevel::None);
+    }
     config
 }
 
