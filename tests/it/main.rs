@@ -5,6 +5,7 @@ mod entities;
 mod harness;
 mod listing;
 mod policies;
+mod stops;
 mod usage;
 mod vectors;
 mod waiting;

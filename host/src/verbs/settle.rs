@@ -67,7 +67,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if record.stop.is_some() && !record.set.empty {
+    if ending(record).0 != Ending::Natural && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         return note_runtime(host, runtime, update);
     }
@@ -93,8 +93,8 @@ fn note_runtime(host: &Host, runtime: &Runtime, update: RuntimeUpdate) -> Result
 }
 
 /// A stop is not over: its outcome is recorded when the set is empty or given up.
-const fn stop_goes_on(record: &ExitRecord) -> bool {
-    record.stop.is_some() && !record.set.empty && record.set.survivors_total == 0
+fn stop_goes_on(record: &ExitRecord) -> bool {
+    !record.set.empty && record.stop.as_ref().is_some_and(|stop| !stop.given_up)
 }
 
 /// A run that reported its own end and went on: how its process ended is added, no verdict, no new event.
