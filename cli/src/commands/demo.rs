@@ -215,10 +215,6 @@ impl Demo {
         serde_json::from_str(&answer.out).map_err(|error| format!("show {id}: {error}"))
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the demo drives the command itself, which is no run"
-    )]
     fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
@@ -307,10 +303,6 @@ impl TemporaryHome {
 }
 
 impl Drop for TemporaryHome {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the demo drives the command itself, which is no run"
-    )]
     fn drop(&mut self) {
         if self.kept {
             return;

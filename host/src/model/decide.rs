@@ -110,11 +110,10 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         Ok(crossing) => crossing,
         Err(refusal) => return Decision::Rejected(refusal),
     };
-    if let Crossing::Edge(edge) = crossing {
-        if let Some(invalid) = missing_fields(edge, command, &fitted) {
+    if let Crossing::Edge(edge) = crossing
+        && let Some(invalid) = missing_fields(edge, command, &fitted) {
             return Decision::Invalid(invalid);
         }
-    }
     let admin = override_event(entity, command, crossing, now);
     let mut after = entity.clone();
     for (name, value) in &fitted.patch {
@@ -272,8 +271,8 @@ fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid
     validate_reason(lifecycle, &command.reason)?;
     validate_actor(&command.actor)?;
     validate_metadata(&command.metadata)?;
-    if let Some(overriding) = &command.overriding {
-        if overriding.actor.trim().is_empty() || overriding.justification.trim().is_empty() {
+    if let Some(overriding) = &command.overriding
+        && (overriding.actor.trim().is_empty() || overriding.justification.trim().is_empty()) {
             let hint = "give --override-actor A and --justification T".to_owned();
             return Err(Invalid::new(
                 "override",
@@ -281,7 +280,6 @@ fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid
                 Some(hint),
             ));
         }
-    }
     Ok(Fitted {
         patch: fit(lifecycle, &command.patch)?,
         guards: fit(lifecycle, &command.guards)?,
@@ -381,8 +379,8 @@ fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
 
 fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Option<Conflict> {
     let found = Found::of(entity);
-    if let Some(expected) = &command.expected_statuses {
-        if !expected.contains(&entity.status) {
+    if let Some(expected) = &command.expected_statuses
+        && !expected.contains(&entity.status) {
             let wanted = if expected.is_empty() {
                 "nothing".to_owned()
             } else {
@@ -395,7 +393,6 @@ fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Optio
                 message,
             });
         }
-    }
     if let Some(expected) = command.expected_version.filter(|expected| *expected != entity.version) {
         let message = format!("expected version {expected}, found {}", entity.version);
         return Some(Conflict {

@@ -44,8 +44,8 @@ fn by_name_or_id(host: &Host, word: &str) -> Result<Entity, Error> {
     {
         return Ok(entity);
     }
-    if kind.is_none() {
-        if let Some(named) = host
+    if kind.is_none()
+        && let Some(named) = host
             .store()
             .look_up(&Lookup::Name(word.to_owned()), 1)?
             .into_iter()
@@ -53,7 +53,6 @@ fn by_name_or_id(host: &Host, word: &str) -> Result<Entity, Error> {
         {
             return Ok(named);
         }
-    }
     if id.chars().count() < PREFIX_CHARS_MIN {
         return Err(host.not_found(word));
     }

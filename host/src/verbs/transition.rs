@@ -127,11 +127,10 @@ fn admitted(host: &Host, lifecycle: &Lifecycle, entity: &Entity, command: &Trans
     let guarded = lifecycle
         .edge(&entity.status, &command.target)
         .is_some_and(|edge| edge.guarded);
-    if guarded {
-        if let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
+    if guarded
+        && let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
             return Ok(Admission::Refused(refusal));
         }
-    }
     let key = command.idempotency_key.as_ref().map(|key| KeyUse {
         key: key.clone(),
         command_digest: digest(command),
