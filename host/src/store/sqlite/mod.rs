@@ -24,6 +24,8 @@ mod store;
 mod writer;
 
 #[cfg(test)]
+mod growth;
+#[cfg(test)]
 pub(crate) mod tests;
 
 pub use connection::{Counts, Tuning};
