@@ -127,10 +127,9 @@ fn admitted(host: &Host, lifecycle: &Lifecycle, entity: &Entity, command: &Trans
     let guarded = lifecycle
         .edge(&entity.status, &command.target)
         .is_some_and(|edge| edge.guarded);
-    if guarded
-        && let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
-            return Ok(Admission::Refused(refusal));
-        }
+    if guarded && let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
+        return Ok(Admission::Refused(refusal));
+    }
     let key = command.idempotency_key.as_ref().map(|key| KeyUse {
         key: key.clone(),
         command_digest: digest(command),

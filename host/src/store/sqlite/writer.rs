@@ -24,8 +24,12 @@ const QUEUE_MAX: usize = 1_024;
 /// The most commands of one commit, so that the first of them does not wait for too many others.
 const BATCH_MAX: usize = 512;
 
-/// Pages of the log (4 MiB of 4 KiB) from which on it is worked into the database.
+/// Pages of the log (4 MiB of 4 KiB) from which on a process that goes on writing works it into the database.
 const CHECKPOINT_PAGES: i64 = 1_024;
+
+/// The same (1 MiB) for the first commit of a process. A command that finds no other process at the store reads the whole
+/// log to open it, so short commands keep it short.
+const CHECKPOINT_PAGES_FIRST: i64 = 256;
 
 /// Asking for the size of the log costs as much as a small statement: a process asks at its first commit and then at
 /// every so many.
@@ -277,10 +281,15 @@ impl Work {
         if let Err(error) = db.write("BEGIN IMMEDIATE", []) {
             return all(&explain(error, &path, doing, started.elapsed()));
         }
+        let alone = batch.len() == 1; // rolled back whole if it writes nothing: it needs no savepoint
         let mut outcomes = Vec::with_capacity(batch.len());
         for job in batch {
-            let outcome = in_savepoint(db, &job.command)
-                .map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
+            let run = if alone {
+                job.command.run(db)
+            } else {
+                in_savepoint(db, &job.command)
+            };
+            let outcome = run.map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
             if db.connection.is_autocommit() {
                 // SQLite ended the transaction: nothing of the batch is there, whatever was answered so far.
                 let source = "the transaction ended by itself".into();
@@ -301,6 +310,7 @@ impl Work {
             let _ = db.connection.execute_batch("ROLLBACK"); // fails when SQLite did it already
             return all(&explain(error, &path, doing, started.elapsed()));
         }
+        db.note_pages();
         self.committed += 1;
         self.source.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.source
@@ -328,7 +338,11 @@ impl Work {
         let Some((log, done)) = pages("PRAGMA wal_checkpoint(NOOP)") else {
             return;
         };
-        if log - done <= CHECKPOINT_PAGES {
+        let most = match self.committed {
+            1 => CHECKPOINT_PAGES_FIRST,
+            _ => CHECKPOINT_PAGES,
+        };
+        if log - done <= most {
             return;
         }
         let worked_in = pages("PRAGMA wal_checkpoint(PASSIVE)");
