@@ -17,13 +17,6 @@ use crate::harness::{Effort, Home, Row, Sample, Target, interleave, measured, me
 
 const RATIO_MAX: f64 = 1.3;
 
-#[expect(
-    missing_docs,
-    clippy::all,
-    unused_qualifications,
-    unreachable_pub,
-    reason = "generated code"
-)]
 mod bindings {
     wasmtime::component::bindgen!({
         path: ["../wit/types", "../wit/host", "../wit/policy"],
@@ -67,7 +60,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
         overridden: false,
         surroundings: &surroundings,
     };
-    let bare = Bare::new(&bytes)?;
+    let bare = Bare::new(&bytes).map_err(in_words)?;
     let request = request(&entity);
     let refused = |answer: Option<String>| answer.context("no child has approved: the guard refuses");
     let ours = || {
@@ -82,7 +75,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let floor = || {
         measured(operations, || {
             for _ in 0..count {
-                black_box(refused(bare.call(&request)?)?);
+                black_box(refused(bare.call(&request).map_err(in_words)?)?);
             }
             Ok(())
         })
@@ -125,6 +118,11 @@ fn component() -> Result<PathBuf> {
     Ok(target.join("wasm32-unknown-unknown/guest/examples/review.wasm"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
+fn in_words(error: wasmtime::Error) -> anyhow::Error {
+    anyhow::Error::msg(format!("{error:#}"))
+}
+
 struct State {
     limits: StoreLimits,
 }
@@ -142,7 +140,7 @@ struct Bare {
 }
 
 impl Bare {
-    fn new(bytes: &[u8]) -> Result<Self> {
+    fn new(bytes: &[u8]) -> wasmtime::Result<Self> {
         let mut config = Config::new();
         config
             .consume_fuel(true)
@@ -167,7 +165,7 @@ impl Bare {
         Ok(Self { engine, pre, indices })
     }
 
-    fn call(&self, request: &Request) -> Result<Option<String>> {
+    fn call(&self, request: &Request) -> wasmtime::Result<Option<String>> {
         let limits = Limits::DEFAULT;
         let memory = StoreLimitsBuilder::new()
             .memory_size(limits.memory_bytes)
@@ -182,7 +180,7 @@ impl Bare {
         let guest = self.indices.load(&mut store, &instance)?;
         let decision = guest
             .call_evaluate(&mut store, request)?
-            .map_err(|fault| anyhow::anyhow!(fault.message))?;
+            .map_err(|fault| wasmtime::Error::msg(fault.message))?;
         Ok((!decision.admitted).then_some(decision.code))
     }
 }

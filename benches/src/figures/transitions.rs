@@ -169,7 +169,9 @@ fn write(raw: &Raw, fed: &Receiver<Fed>) -> Result<()> {
             raw.run("RELEASE command")?;
         }
         raw.run("COMMIT")?;
-        batch.iter().for_each(|(.., reply)| drop(reply.send(())));
+        batch.iter().for_each(|(.., reply)| {
+            let _ = reply.send(()); // its caller waits for nothing else
+        });
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         width: context.page().width,
         home: home.path.clone(),
     };
-    let steps: [(&str, fn(&Demo) -> Step); 7] = [
+    let steps: [(&str, Act); 7] = [
         ("a run's end is known, with its true exit code", Demo::an_end_is_known),
         ("death by a signal is no exit code", Demo::a_signal_is_no_exit),
         (
@@ -83,6 +83,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
 
 /// A step holds, or says why not.
 type Step = Result<(), String>;
+
+/// What a step does.
+type Act = fn(&Demo) -> Step;
 
 struct Demo {
     output: Output,

@@ -32,6 +32,7 @@ pub(super) fn engine() -> Result<&'static Engine, wasmtime::Error> {
     });
     if is_new {
         ENGINES.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!("engine made");
         start_clock(engine);
     }
     Ok(engine)

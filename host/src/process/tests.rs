@@ -116,6 +116,10 @@ fn slot(patience: Patience) -> Slot {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "between two looks at another process, at most for the bound"
+)]
 fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {

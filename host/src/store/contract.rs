@@ -437,6 +437,7 @@ fn words_find_their_entities(subject: &Subject) {
     assert_eq!(find(by_id("abcd"), 9), "abcde abcdf abcdg");
 }
 
+#[expect(clippy::too_many_lines, reason = "one listing after another, each its own promise")]
 fn a_listing_is_newest_first_and_every_selector_narrows_it(subject: &Subject) {
     type Select = fn(&mut EntityQuery);
     let store = &*subject.store;
@@ -648,6 +649,7 @@ fn audit_rows_are_kept_in_order(subject: &Subject) {
     );
 }
 
+#[expect(clippy::too_many_lines, reason = "every column of a wide row")]
 fn a_runtime_row_keeps_what_an_update_does_not_name(subject: &Subject) {
     let store = &*subject.store;
     let (entity, id) = run(store, "updated");
