@@ -9,6 +9,7 @@ mod keyboard;
 mod signals;
 mod terminal;
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -73,7 +74,8 @@ pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> 
         terminal,
         stdin,
     } = running;
-    let _raw = terminal.as_ref().map(|_| RawMode::enter()).transpose()?;
+    let typed_at_a_terminal = terminal.is_some() && std::io::stdin().is_terminal();
+    let _raw = typed_at_a_terminal.then(RawMode::enter).transpose()?;
     let mut keyboard = terminal.map_or_else(|| Keyboard::feeding(stdin), Keyboard::for_terminal)?;
     let mut signals = Signals::listen()?;
     let watch = host.wake_file().watch();
