@@ -60,10 +60,10 @@ impl Cache {
         }
         let component = Component::new(engine, bytes()?)?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
-        if let Some(key) = key {
-            if let Err(error) = write(&path, &component, &key) {
-                tracing::debug!(%error, path = %path.display(), "compiled code is not kept");
-            }
+        if let Some(key) = key
+            && let Err(error) = write(&path, &component, &key)
+        {
+            tracing::debug!(%error, path = %path.display(), "compiled code is not kept");
         }
         Ok(component)
     }

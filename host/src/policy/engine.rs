@@ -56,6 +56,7 @@ fn config() -> Config {
 }
 
 /// Advances the epoch from a thread of its own, for as long as the engine lives.
+#[expect(clippy::disallowed_methods, reason = "the epoch clock: the thread has nothing to wait for but time")]
 fn start_clock(engine: &Engine) {
     let weak = engine.weak();
     let ticking = move || {
