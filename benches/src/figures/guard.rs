@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use runwarden_host::model::{Actor, Entity, Fields, Reason};
 use runwarden_host::policy::{GuardRequest, Limits, Surroundings, sha256_hex};
-use runwarden_host::verbs::{Activating, install};
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder};
 
@@ -17,7 +16,7 @@ use crate::harness::{Effort, Home, Row, Sample, Target, interleave, measured, me
 
 const RATIO_MAX: f64 = 1.3;
 
-#[expect(
+#[allow(
     missing_docs,
     clippy::all,
     unused_qualifications,
@@ -40,18 +39,8 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let bytes = std::fs::read(component()?)?;
     let home = Home::new()?;
     let host = home.open()?;
-    ping::install(&host)?;
+    ping::install_as(&host, &sha256_hex(&bytes), &bytes)?;
     let mut entity = ping::make(&host, "one")?;
-    let activating = Activating {
-        reason: "measured".to_owned(),
-        parameters: Fields::new(),
-    };
-    install(&host, &bytes, Some(&activating), &Actor::new("operator", "bench"))?;
-    entity.policy = host.active_policy("review")?.pin;
-    ensure!(
-        entity.policy.digest == sha256_hex(&bytes),
-        "the installed one is called"
-    );
     entity.status = "open".to_owned();
     let count = effort.choose(200, 2_000);
     let operations = u64::try_from(count)?;
@@ -67,7 +56,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
         overridden: false,
         surroundings: &surroundings,
     };
-    let bare = Bare::new(&bytes)?;
+    let bare = Bare::new(&bytes).map_err(in_words)?;
     let request = request(&entity);
     let refused = |answer: Option<String>| answer.context("no child has approved: the guard refuses");
     let ours = || {
@@ -82,7 +71,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let floor = || {
         measured(operations, || {
             for _ in 0..count {
-                black_box(refused(bare.call(&request)?)?);
+                black_box(refused(bare.call(&request).map_err(in_words)?)?);
             }
             Ok(())
         })
@@ -125,6 +114,11 @@ fn component() -> Result<PathBuf> {
     Ok(target.join("wasm32-unknown-unknown/guest/examples/review.wasm"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
+fn in_words(error: wasmtime::Error) -> anyhow::Error {
+    anyhow::Error::msg(format!("{error:#}"))
+}
+
 struct State {
     limits: StoreLimits,
 }
@@ -142,7 +136,7 @@ struct Bare {
 }
 
 impl Bare {
-    fn new(bytes: &[u8]) -> Result<Self> {
+    fn new(bytes: &[u8]) -> wasmtime::Result<Self> {
         let mut config = Config::new();
         config
             .consume_fuel(true)
@@ -167,7 +161,7 @@ impl Bare {
         Ok(Self { engine, pre, indices })
     }
 
-    fn call(&self, request: &Request) -> Result<Option<String>> {
+    fn call(&self, request: &Request) -> wasmtime::Result<Option<String>> {
         let limits = Limits::DEFAULT;
         let memory = StoreLimitsBuilder::new()
             .memory_size(limits.memory_bytes)
@@ -182,7 +176,7 @@ impl Bare {
         let guest = self.indices.load(&mut store, &instance)?;
         let decision = guest
             .call_evaluate(&mut store, request)?
-            .map_err(|fault| anyhow::anyhow!(fault.message))?;
+            .map_err(|fault| wasmtime::Error::msg(fault.message))?;
         Ok((!decision.admitted).then_some(decision.code))
     }
 }

@@ -169,7 +169,9 @@ fn write(raw: &Raw, fed: &Receiver<Fed>) -> Result<()> {
             raw.run("RELEASE command")?;
         }
         raw.run("COMMIT")?;
-        batch.iter().for_each(|(.., reply)| drop(reply.send(())));
+        for (.., reply) in &batch {
+            let _ = reply.send(()); // whoever asked waits for it
+        }
     }
     Ok(())
 }
