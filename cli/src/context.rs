@@ -31,6 +31,9 @@ impl Context {
     pub(crate) fn new(global: &Global, output: Output) -> Outcome<Self> {
         let home = std::path::absolute(home(global)?)
             .map_err(|error| Failure::usage("the home has no absolute path").cause(error.to_string()))?;
+        if let Some(place) = variable("RUNWARDEN_CRASH_AT") {
+            runwarden_host::crash::choose(&place.to_string_lossy());
+        }
         let program = std::env::current_exe().map_err(|error| {
             Failure::new(Exit::IO, "system", "cannot find this program's own file").cause(error.to_string())
         })?;

@@ -1,13 +1,12 @@
 //! What a call costs in a small store and in a large one, beside the lean floor in both.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use runwarden_host::Host;
 use runwarden_host::model::{Actor, Entity, Reason, Transition};
-use runwarden_host::store::{Counts, EntityQuery, HistoryQuery, OpenMode, SqliteStore};
+use runwarden_host::store::{Counts, EntityQuery, HistoryQuery, OpenMode, SqliteStore, Store};
 use runwarden_host::verbs::{transition, view};
+use runwarden_host::{Clock, Config, Host};
 
 use super::fill::{fill, id};
 use super::time;
@@ -76,8 +75,17 @@ fn costs(runs: usize) -> Result<Vec<Cost>> {
     let home = Home::new()?;
     drop(home.open()?);
     fill(&home.database(), runs)?;
-    let store = Arc::new(SqliteStore::open(&home.database(), OpenMode::Existing)?);
-    let host = Host::with_store(home.config(), Arc::clone(&store) as _);
+    let store = std::sync::Arc::new(SqliteStore::open(&home.database(), OpenMode::Existing)?);
+    let config = Config {
+        home: home.path(),
+        database: None,
+        limits: runwarden_host::policy::Limits::DEFAULT,
+        clock: Clock::System,
+        program: std::path::PathBuf::new(),
+        shim: &[],
+    };
+    let shared: std::sync::Arc<dyn Store> = std::sync::Arc::clone(&store) as _;
+    let host = Host::with_store(config, shared);
     let entity =
         |step: usize| -> Result<Entity> { host.store().load(&id(runs * step / 21))?.context("it was filled in") };
     let counted = |what, call: &mut dyn FnMut(Entity) -> Result<()>| -> Result<Cost> {
@@ -105,33 +113,29 @@ fn costs(runs: usize) -> Result<Vec<Cost>> {
         limit: Some(20),
         ..EntityQuery::default()
     };
-    let mut transition = |entity: Entity| {
-        let target = entity.status.clone(); // the same status is appended, and moves nothing
-        let why = Reason::code("run.completed.ok");
-        let command = Transition::new(&target, why, Actor::new("operator", "bench"));
-        transition(&host, &entity, &command)?;
-        Ok(())
-    };
-    let mut show = |entity| {
-        view(&host, entity)?;
-        Ok(())
-    };
-    let mut ls = |_| {
-        host.store().list(&list)?;
-        Ok(())
-    };
-    let mut history = |entity: Entity| {
-        let id = Some(entity.reference.id);
-        host.store().history(&HistoryQuery {
-            id,
-            ..HistoryQuery::default()
-        })?;
-        Ok(())
-    };
     Ok(vec![
-        counted("transition", &mut transition)?,
-        counted("show", &mut show)?,
-        counted("ls --limit 20", &mut ls)?,
-        counted("history", &mut history)?,
+        counted("transition", &mut |entity| {
+            let target = entity.status.clone(); // the same status is appended, and moves nothing
+            let why = Reason::code("run.completed.ok");
+            let actor = Actor::new("operator", "bench");
+            transition(&host, &entity, &Transition::new(&target, why, actor))?;
+            Ok(())
+        })?,
+        counted("show", &mut |entity| {
+            view(&host, entity)?;
+            Ok(())
+        })?,
+        counted("ls --limit 20", &mut |_| {
+            host.store().list(&list)?;
+            Ok(())
+        })?,
+        counted("history", &mut |entity| {
+            let id = Some(entity.reference.id);
+            host.store().history(&HistoryQuery {
+                id,
+                ..HistoryQuery::default()
+            })?;
+            Ok(())
+        })?,
     ])
 }

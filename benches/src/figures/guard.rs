@@ -16,13 +16,6 @@ use crate::harness::{Effort, Home, Row, Sample, Target, interleave, measured, me
 
 const RATIO_MAX: f64 = 1.3;
 
-#[allow(
-    missing_docs,
-    clippy::all,
-    unused_qualifications,
-    unreachable_pub,
-    reason = "generated code"
-)]
 mod bindings {
     wasmtime::component::bindgen!({
         path: ["../wit/types", "../wit/host", "../wit/policy"],

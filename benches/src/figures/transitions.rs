@@ -169,9 +169,9 @@ fn write(raw: &Raw, fed: &Receiver<Fed>) -> Result<()> {
             raw.run("RELEASE command")?;
         }
         raw.run("COMMIT")?;
-        for (.., reply) in &batch {
-            let _ = reply.send(()); // whoever asked waits for it
-        }
+        batch.iter().for_each(|(.., reply)| {
+            let _ = reply.send(()); // its caller waits for nothing else
+        });
     }
     Ok(())
 }

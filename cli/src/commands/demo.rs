@@ -37,7 +37,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         width: context.page().width,
         home: home.path.clone(),
     };
-    let steps: [(&str, fn(&Demo) -> Step); 7] = [
+    let steps: [(&str, Act); 7] = [
         ("a run's end is known, with its true exit code", Demo::an_end_is_known),
         ("death by a signal is no exit code", Demo::a_signal_is_no_exit),
         (
@@ -83,6 +83,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
 
 /// A step holds, or says why not.
 type Step = Result<(), String>;
+
+/// What a step does.
+type Act = fn(&Demo) -> Step;
 
 struct Demo {
     output: Output,
@@ -215,10 +218,6 @@ impl Demo {
         serde_json::from_str(&answer.out).map_err(|error| format!("show {id}: {error}"))
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the demo drives the command itself, which is no run"
-    )]
     fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
@@ -307,10 +306,6 @@ impl TemporaryHome {
 }
 
 impl Drop for TemporaryHome {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the demo drives the command itself, which is no run"
-    )]
     fn drop(&mut self) {
         if self.kept {
             return;

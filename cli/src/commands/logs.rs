@@ -57,6 +57,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         context,
         args,
         printed: [0; 3],
+        lines: Default::default(),
     };
     let written = match args.tail {
         Some(lines) => printer.tail(&directory, lines),
@@ -69,7 +70,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
             Ok(())
         }
     });
-    match followed {
+    match followed.and_then(|()| printer.print_rest()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::file("read the logs in", directory.path(), &error))
         }
@@ -105,6 +106,15 @@ struct Printer<'a> {
     args: &'a Args,
     /// How much of each stream is printed.
     printed: [u64; 3],
+    /// With `--json`: what of each stream's last line has arrived.
+    lines: [Line; 3],
+}
+
+/// A line that is not whole yet.
+#[derive(Default)]
+struct Line {
+    at_ms: Option<u64>,
+    bytes: Vec<u8>,
 }
 
 impl Printer<'_> {
@@ -116,9 +126,15 @@ impl Printer<'_> {
         }
     }
 
+    fn wanted(&self, directory: &RunDir) -> std::io::Result<Vec<Segment>> {
+        let mut segments = directory.segments().map_err(std::io::Error::other)?;
+        segments.retain(|segment| self.wants(segment));
+        Ok(segments)
+    }
+
     fn new_bytes(&mut self, directory: &RunDir) -> std::io::Result<()> {
-        let segments = directory.segments().map_err(std::io::Error::other)?;
-        for segment in segments.iter().filter(|segment| self.wants(segment)) {
+        let segments = self.wanted(directory)?;
+        for segment in &segments {
             let from = segment.bytes.start.max(self.printed[segment.stream as usize]);
             if from < segment.bytes.end {
                 self.print(directory, segment, from)?;
@@ -128,21 +144,25 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The last lines of all that is there, in order of arrival.
+    /// The last lines of all that is there: those that began last, whole, though they may have arrived in parts.
     fn tail(&mut self, directory: &RunDir, lines: usize) -> std::io::Result<()> {
-        let segments = directory.segments().map_err(std::io::Error::other)?;
+        let segments = self.wanted(directory)?;
         let mut left = lines;
-        let mut chosen: Vec<(&Segment, u64)> = Vec::new();
-        for segment in segments.iter().rev().filter(|segment| self.wants(segment)) {
+        let mut begins = [u64::MAX; 3];
+        for segment in segments.iter().rev() {
             if left == 0 {
                 break;
             }
-            let (from, found) = last_lines(directory, segment, left)?;
-            chosen.push((segment, from));
-            left = left.saturating_sub(found);
+            if let Some((from, found)) = last_lines(directory, segment, left)? {
+                begins[segment.stream as usize] = from;
+                left -= found;
+            }
         }
-        for (segment, from) in chosen.into_iter().rev() {
-            self.print(directory, segment, from)?;
+        for segment in &segments {
+            let from = begins[segment.stream as usize].max(segment.bytes.start);
+            if from < segment.bytes.end {
+                self.print(directory, segment, from)?;
+            }
         }
         self.count_as_printed(&segments);
         Ok(())
@@ -155,7 +175,7 @@ impl Printer<'_> {
         }
     }
 
-    fn print(&self, directory: &RunDir, segment: &Segment, from: u64) -> std::io::Result<()> {
+    fn print(&mut self, directory: &RunDir, segment: &Segment, from: u64) -> std::io::Result<()> {
         let mut log = File::open(directory.log(segment.stream))?;
         log.seek(SeekFrom::Start(from))?;
         let mut part = log.take(segment.bytes.end - from);
@@ -169,51 +189,73 @@ impl Printer<'_> {
         std::io::stdout().lock().flush()
     }
 
-    /// A document for each line: base64 where it is not UTF-8.
-    fn print_json(&self, segment: &Segment, mut part: impl std::io::BufRead) -> std::io::Result<()> {
-        let stream = match segment.stream {
+    /// A document for each line, as soon as it is whole: base64 where it is not UTF-8.
+    fn print_json(&mut self, segment: &Segment, mut part: impl std::io::BufRead) -> std::io::Result<()> {
+        loop {
+            let line = &mut self.lines[segment.stream as usize];
+            if line.bytes.is_empty() {
+                line.at_ms = segment.at_ms;
+            }
+            part.read_until(b'\n', &mut line.bytes)?;
+            if !line.bytes.ends_with(b"\n") {
+                return Ok(());
+            }
+            self.print_line(segment.stream)?;
+        }
+    }
+
+    /// Prints what is left of lines that were never finished.
+    fn print_rest(&mut self) -> std::io::Result<()> {
+        for stream in [Stream::Output, Stream::Stdout, Stream::Stderr] {
+            if !self.lines[stream as usize].bytes.is_empty() {
+                self.print_line(stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_line(&mut self, stream: Stream) -> std::io::Result<()> {
+        let word = match stream {
             Stream::Output => "output",
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
         };
-        let at = segment
-            .at_ms
-            .and_then(|ms| i64::try_from(ms).ok())
-            .map(|ms| Timestamp::from_ms(ms).to_rfc3339());
-        let mut line = Vec::new();
-        while part.read_until(b'\n', &mut line)? > 0 {
-            let document = json!({"at": at, "stream": stream, "line": Bytes(std::mem::take(&mut line))});
-            self.context
-                .output
-                .bytes(format!("{}\n", compact(&document)).as_bytes())?;
-        }
-        Ok(())
+        let line = std::mem::take(&mut self.lines[stream as usize]);
+        let ms = line.at_ms.and_then(|ms| i64::try_from(ms).ok());
+        let at = ms.map(|ms| Timestamp::from_ms(ms).to_rfc3339());
+        let document = json!({"at": at, "stream": word, "line": Bytes(line.bytes)});
+        self.context
+            .output
+            .bytes(format!("{}\n", compact(&document)).as_bytes())
     }
 }
 
-/// Where the last lines of a segment begin, and how many there are, at most `wanted`.
-fn last_lines(directory: &RunDir, segment: &Segment, wanted: usize) -> std::io::Result<(u64, usize)> {
+/// Where the earliest of the last lines that begin in a segment begins, and how many they are, at most `wanted`.
+fn last_lines(directory: &RunDir, segment: &Segment, wanted: usize) -> std::io::Result<Option<(u64, usize)>> {
     const CHUNK_BYTES: u64 = 64 << 10;
     let mut log = File::open(directory.log(segment.stream))?;
-    let (mut end, mut found) = (segment.bytes.end, 0);
+    // A line begins after a newline; whether one begins with the segment is told by the byte before it.
+    let first = segment.bytes.start.saturating_sub(1);
+    let (mut end, mut earliest) = (segment.bytes.end.saturating_sub(1), None);
+    let mut found = 0;
     let mut chunk = Vec::new();
-    while end > segment.bytes.start {
-        let from = end.saturating_sub(CHUNK_BYTES).max(segment.bytes.start);
+    while end > first {
+        let from = end.saturating_sub(CHUNK_BYTES).max(first);
         log.seek(SeekFrom::Start(from))?;
         chunk.clear();
         (&mut log).take(end - from).read_to_end(&mut chunk)?;
         for (index, _) in chunk.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
-            let after = from + u64::try_from(index).unwrap_or(0) + 1;
-            // The newline that ends the segment ends its last line; every other one begins a line.
-            if after == segment.bytes.end {
-                continue;
-            }
             found += 1;
+            earliest = Some((from + u64::try_from(index).unwrap_or(0) + 1, found));
             if found == wanted {
-                return Ok((after, found));
+                return Ok(earliest);
             }
         }
         end = from;
     }
-    Ok((segment.bytes.start, found + 1))
+    Ok(if segment.bytes.start == 0 {
+        Some((0, found + 1))
+    } else {
+        earliest
+    })
 }

@@ -185,7 +185,12 @@ fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
         Begun::Running(running) => *running,
         Begun::Replayed(entity) => return Ok(announce(context, &host, *entity)),
         Begun::Failed(failure) => {
-            context.output.complain(&start_failed(&failure));
+            match (args.quiet, streams) {
+                (true, _) => {}
+                // A script is told one line about every run that failed, whatever the stage.
+                (false, Streams::Script) => say_ended(context, &host, &failure.entity),
+                (false, _) => context.output.complain(&start_failed(&failure)),
+            }
             return Ok(start_exit(&failure));
         }
     };
@@ -219,36 +224,35 @@ fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
     })
 }
 
-/// The one line about an end that was no success, and the code to leave with.
+/// The code to leave with, after the one line about an end that was no success.
 fn ended(context: &Context, host: &Host, args: &Args, entity: &Entity) -> Exit {
     if !entity.success && !args.quiet {
-        let reference = entity.reference.to_string();
-        let logs = host.run_dir(&entity.reference.id);
-        let text = Text::styled(Style::of_status(entity.terminal, entity.success), &reference)
-            .and(format!(" {} ({})", entity.status, entity.reason.code))
-            .and(
-                entity
-                    .reason
-                    .summary
-                    .as_ref()
-                    .map(|summary| format!(": {summary}"))
-                    .unwrap_or_default(),
-            )
-            .and_styled(
-                Style::Dim,
-                format!(
-                    " after {}; logs in {}",
-                    span(crate::foreground::took(entity)),
-                    logs.display()
-                ),
-            );
-        context.output.note(&text);
+        say_ended(context, host, entity);
     }
     if entity.terminal {
         crate::foreground::exit_code(entity)
     } else {
         Exit::UNFINISHED
     }
+}
+
+/// The one line about an end that was no success: reference, reason, where the logs are.
+fn say_ended(context: &Context, host: &Host, entity: &Entity) {
+    let reference = entity.reference.to_string();
+    let logs = host.run_dir(&entity.reference.id);
+    let summary = entity.reason.summary.as_ref();
+    let text = Text::styled(Style::of_status(entity.terminal, entity.success), &reference)
+        .and(format!(" {} ({})", entity.status, entity.reason.code))
+        .and(summary.map(|summary| format!(": {summary}")).unwrap_or_default())
+        .and_styled(
+            Style::Dim,
+            format!(
+                " after {}; logs in {}",
+                span(crate::foreground::took(entity)),
+                logs.display()
+            ),
+        );
+    context.output.note(&text);
 }
 
 /// A start that failed, in words.

@@ -26,6 +26,13 @@ struct Source {
     closed: bool,
 }
 
+/// Whether whoever reads a stream of ours does so still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
 impl Copier {
     pub(crate) fn new(directory: &RunDir) -> Self {
         let source = |stream| Source {
@@ -43,8 +50,8 @@ impl Copier {
     /// Copies all that is new. A stream whose reader is gone is closed at the program too, so that it learns of it.
     pub(crate) fn copy_new(&mut self, control: Option<&Control>) -> Result<()> {
         for source in self.sources.iter_mut().filter(|source| !source.closed) {
-            source.copy_new()?;
-            if let Some(control) = control.filter(|_| source.closed) {
+            let reader = source.copy_new()?;
+            if let (Some(control), Reader::Gone) = (control, reader) {
                 // A shim that is gone has closed it.
                 let _ = control.close_stream(source.stream);
             }
@@ -54,17 +61,17 @@ impl Copier {
 }
 
 impl Source {
-    fn copy_new(&mut self) -> Result<()> {
+    fn copy_new(&mut self) -> Result<Reader> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let offset = self.offset;
             let read = match self.log()? {
                 Some(log) => log.read_at(&mut chunk, offset),
-                None => return Ok(()),
+                None => return Ok(Reader::There),
             };
             let length = read.with_context(|| format!("cannot read {}", self.path.display()))?;
             if length == 0 {
-                return Ok(());
+                return Ok(Reader::There);
             }
             let written = match self.stream {
                 Stream::Output | Stream::Stdout => write(&mut std::io::stdout().lock(), &chunk[..length]),
@@ -74,7 +81,12 @@ impl Source {
                 Ok(()) => self.offset += u64::try_from(length).unwrap_or(0),
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     self.closed = true;
-                    return Ok(());
+                    return Ok(Reader::Gone);
+                }
+                // The terminal went away: the hangup that is on its way decides what that means for the program.
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
+                    self.closed = true;
+                    return Ok(Reader::There);
                 }
                 Err(error) => return Err(error).context("cannot write the program's output"),
             }

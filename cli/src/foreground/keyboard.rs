@@ -1,18 +1,22 @@
 //! What is typed, on its way to the program.
 //!
-//! A thread reads standard input, because making it non-blocking would change it for everybody who shares it. The thread
-//! ends with the process.
+//! A thread reads standard input, because making it non-blocking would change it for everybody who shares it. It waits
+//! for input, or for the word that the program's input is to end; it ends with the process.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc;
 
 /// Ctrl-\ announces a key for us; `d` after it detaches.
 const ESCAPE: u8 = 0x1c;
 const DETACH: u8 = b'd';
+
+/// Carried at a time: a pipe that has room for anything has room for as much.
+const CHUNK_BYTES: usize = 4096;
 
 /// Something typed that is not for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +31,8 @@ pub(crate) enum Key {
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     keys: Option<mpsc::Receiver<Key>>,
-    program: Option<mpsc::Sender<()>>,
+    /// Closing it ends the program's input.
+    program: Option<OwnedFd>,
 }
 
 impl Keyboard {
@@ -49,15 +54,15 @@ impl Keyboard {
 
     fn start(program: File, escapes: Escapes) -> Result<Self> {
         let (tell, keys) = mpsc::channel(1);
-        let (hold, released) = mpsc::channel(1);
-        let carry = move || carry(program, escapes, &tell, released);
+        let (released, hold) = std::io::pipe().context("cannot make a pipe")?;
+        let carry = move || carry(program, escapes, &tell, &released);
         std::thread::Builder::new()
             .name("keyboard".to_owned())
             .spawn(carry)
             .context("cannot start a thread")?;
         Ok(Self {
             keys: Some(keys),
-            program: Some(hold),
+            program: Some(hold.into()),
         })
     }
 
@@ -87,21 +92,21 @@ enum Escapes {
 }
 
 /// Reads standard input and writes it to the program until either ends.
-fn carry(mut program: File, escapes: Escapes, tell: &mpsc::Sender<Key>, mut released: mpsc::Receiver<()>) {
-    let mut chunk = [0; 4096];
+fn carry(mut program: File, escapes: Escapes, tell: &mpsc::Sender<Key>, released: &impl AsFd) {
+    let mut chunk = [0; CHUNK_BYTES];
     let mut escaped = false;
-    loop {
-        let length = match std::io::stdin().lock().read(&mut chunk) {
+    while is_ready(&std::io::stdin(), PollFlags::IN, released) {
+        let length = match rustix::io::read(rustix::stdio::stdin(), &mut chunk) {
             Ok(0) | Err(_) => break,
             Ok(length) => length,
         };
-        if released.try_recv() == Err(mpsc::error::TryRecvError::Disconnected) {
-            break;
-        }
         let (passed, key) = match escapes {
             Escapes::Passed => (chunk[..length].to_vec(), None),
             Escapes::Watched => pick_out(&chunk[..length], &mut escaped),
         };
+        if !is_ready(&program, PollFlags::OUT, released) {
+            break;
+        }
         if program.write_all(&passed).is_err() {
             return;
         }
@@ -113,6 +118,20 @@ fn carry(mut program: File, escapes: Escapes, tell: &mpsc::Sender<Key>, mut rele
     }
     drop(program);
     let _ = tell.blocking_send(Key::Closed);
+}
+
+/// Waits for one of two; false when it is the word to end.
+fn is_ready(waited_for: &impl AsFd, flags: PollFlags, released: &impl AsFd) -> bool {
+    loop {
+        let mut fds = [PollFd::new(waited_for, flags), PollFd::new(released, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            // What cannot be waited for is found out by using it.
+            Err(_) => return true,
+            Ok(_) if !fds[1].revents().is_empty() => return false,
+            Ok(_) => return true,
+        }
+    }
 }
 
 /// What of the bytes is for the program, and the key for us if there is one.

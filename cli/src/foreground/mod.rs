@@ -9,6 +9,7 @@ mod keyboard;
 mod signals;
 mod terminal;
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -73,7 +74,8 @@ pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> 
         terminal,
         stdin,
     } = running;
-    let _raw = terminal.as_ref().map(|_| RawMode::enter()).transpose()?;
+    let typed_at_a_terminal = terminal.is_some() && std::io::stdin().is_terminal();
+    let _raw = typed_at_a_terminal.then(RawMode::enter).transpose()?;
     let mut keyboard = terminal.map_or_else(|| Keyboard::feeding(stdin), Keyboard::for_terminal)?;
     let mut signals = Signals::listen()?;
     let watch = host.wake_file().watch();
@@ -225,18 +227,16 @@ impl Attendant {
             actor: "operator:terminal".to_owned(),
             note: String::new(),
         };
-        if let Some(control) = &self.control {
-            if let Err(error) = control.get_ref().stop(&slot) {
-                tracing::warn!(%error, "the shim did not take the request to stop");
-            }
+        let told = self.control.as_ref().map(|control| control.get_ref().stop(&slot));
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "the shim did not take the request to stop");
         }
     }
 
     fn detach(&mut self) {
-        if let Some(control) = self.control.take() {
-            if let Err(error) = control.into_inner().detach() {
-                tracing::warn!(%error, "the shim did not take leave");
-            }
+        let told = self.control.take().map(|control| control.into_inner().detach());
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "the shim did not take leave");
         }
     }
 

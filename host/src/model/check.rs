@@ -2,7 +2,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::{ACTOR_KINDS, Descriptor, Edge, Outcome, coerce};
+use super::{ACTOR_KINDS, Descriptor, DurationMs, Edge, Outcome, coerce};
+
+#[cfg(test)]
+mod tests;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +35,7 @@ mod limit {
     pub(super) const FIELDS: usize = 256;
     pub(super) const TEXT_BYTES: usize = 4_096;
     pub(super) const NAME_CHARS: usize = 64;
+    pub(super) const CHOICES: usize = 256;
     pub(super) const HISTORY_ROWS: i64 = 100;
     pub(super) const OUTPUT_BYTES: i64 = 65_536;
 }
@@ -46,7 +50,10 @@ const EXECUTION_FIELDS: [&str; 4] = ["ended_at", "exit_code", "term_signal", "ca
 pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     let mut findings = Findings::default();
     names(descriptor, &mut findings);
-    sizes(descriptor, &mut findings);
+    if !sizes(descriptor, &mut findings) {
+        // What follows compares rows with rows: it is for tables of bounded size.
+        return findings.0;
+    }
     statuses(descriptor, &mut findings);
     edges(descriptor, &mut findings);
     reachability(descriptor, &mut findings);
@@ -54,6 +61,7 @@ pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     rules(descriptor, &mut findings);
     verdicts(descriptor, &mut findings);
     parameters(descriptor, &mut findings);
+    times(descriptor, &mut findings);
     extensions(descriptor, &mut findings);
     findings.0
 }
@@ -115,7 +123,7 @@ fn is_version(version: &str) -> bool {
     };
     let tail = &version[core.len()..];
     let tail_fits = tail.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+".contains(&b));
-    parts.len() == 3 && parts.iter().all(number) && tail_fits && tail.len() != 1
+    version.len() <= limit::NAME_CHARS && parts.len() == 3 && parts.iter().all(number) && tail_fits && tail.len() != 1
 }
 
 fn names(descriptor: &Descriptor, findings: &mut Findings) {
@@ -183,7 +191,8 @@ fn names(descriptor: &Descriptor, findings: &mut Findings) {
     findings.duplicates("edges", "edge", pairs.iter().map(String::as_str));
 }
 
-fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
+/// Whether every list is within its limit.
+fn sizes(descriptor: &Descriptor, findings: &mut Findings) -> bool {
     let counts = [
         ("statuses", descriptor.statuses.len(), limit::STATUSES),
         ("edges", descriptor.edges.len(), limit::EDGES),
@@ -194,9 +203,11 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
         ("kill", descriptor.kill.len(), limit::STATUSES),
         ("health", descriptor.health.len(), limit::STATUSES),
     ];
+    let mut all_fit = true;
     for (place, found, most) in counts {
         if found > most {
             findings.error(place, format!("{found} entries, at most {most} are admitted"));
+            all_fit = false;
         }
     }
     let texts = std::iter::once(("summary".to_owned(), &descriptor.summary))
@@ -236,6 +247,7 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
             );
         }
     }
+    all_fit
 }
 
 fn statuses(descriptor: &Descriptor, findings: &mut Findings) {
@@ -570,6 +582,14 @@ fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
                 format!("`{}` is no parameter name", parameter.name),
             );
         }
+        if parameter.choices.len() > limit::CHOICES {
+            let message = format!(
+                "{} entries, at most {} are admitted",
+                parameter.choices.len(),
+                limit::CHOICES
+            );
+            findings.error(format!("{place}.choices"), message);
+        }
         for value in std::iter::once(&parameter.default).chain(&parameter.choices) {
             if let Err(problem) = coerce(&parameter.name, parameter.kind, value) {
                 findings.error(&place, problem.to_string());
@@ -579,6 +599,59 @@ fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
         if !listed {
             findings.error(&place, "the default is not one of the choices");
         }
+    }
+}
+
+/// Lengths of time and counts with which the host can work.
+fn times(descriptor: &Descriptor, findings: &mut Findings) {
+    let mut positive = |place: String, number: i64| {
+        if number <= 0 {
+            findings.error(place, format!("{number}: it must be more than zero"));
+        }
+    };
+    let ms = DurationMs::as_ms;
+    if let Some(rule) = &descriptor.lease {
+        positive("lease.lease".to_owned(), ms(rule.lease));
+        positive("lease.heartbeat_limit".to_owned(), ms(rule.heartbeat_limit));
+        positive("lease.attempts".to_owned(), rule.attempts);
+    }
+    if let Some(retry) = &descriptor.retry {
+        positive("retry.base".to_owned(), ms(retry.base));
+        positive("retry.attempts".to_owned(), retry.attempts);
+    }
+    for (index, row) in descriptor.health.iter().enumerate() {
+        positive(format!("health[{index}].idle"), ms(row.idle));
+        positive(format!("health[{index}].stale"), ms(row.stale));
+    }
+    if let Some(rule) = descriptor.lease.as_ref().filter(|rule| ms(rule.grace) < 0) {
+        findings.error("lease.grace", format!("{}: it must not be negative", ms(rule.grace)));
+    }
+    if let Some(retry) = &descriptor.retry {
+        if ms(retry.cap) < ms(retry.base) {
+            findings.error(
+                "retry.cap",
+                format!("{} is less than the base of {}", ms(retry.cap), ms(retry.base)),
+            );
+        }
+        if !(0..=100).contains(&retry.jitter_percent) {
+            findings.error(
+                "retry.jitter_percent",
+                format!("{}: 0 to 100 are admitted", retry.jitter_percent),
+            );
+        }
+    }
+    findings.duplicates(
+        "health",
+        "spawn kind",
+        descriptor.health.iter().map(|row| row.spawn_kind.as_str()),
+    );
+    let killable = descriptor.kill.iter().flat_map(|row| &row.killable).map(String::as_str);
+    let mut seen = HashSet::new();
+    for name in killable.filter(|name| !seen.insert(*name)) {
+        findings.error(
+            "kill",
+            format!("status `{name}` is killable in two rows: which one is meant?"),
+        );
     }
 }
 

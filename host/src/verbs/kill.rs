@@ -86,11 +86,7 @@ pub struct Killed {
 /// The store or the run directory failed before anything was signalled.
 pub async fn kill(host: &Host, entity: Entity, asked: &Kill) -> Result<Killed, Error> {
     let entity = settle(host, entity)?;
-    let runtime = host
-        .store()
-        .runtimes(Some(std::slice::from_ref(&entity.reference)))?
-        .into_iter()
-        .next_back();
+    let runtime = newest(host, &entity)?;
     let live = runtime.filter(|runtime| !runtime.is_stopped());
     if entity.terminal && live.is_none() {
         return Ok(Killed {
@@ -114,6 +110,12 @@ pub async fn kill(host: &Host, entity: Entity, asked: &Kill) -> Result<Killed, E
             })
         }
     }
+}
+
+/// The newest runtime of an entity.
+fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    Ok(runtimes.into_iter().next_back())
 }
 
 fn report(entity: &Entity, runtime: Option<&Runtime>, signal: &str) -> Killed {
@@ -177,6 +179,8 @@ async fn stop(host: &Host, entity: &Entity, runtime: Runtime, asked: &Kill) -> R
     }
     let watch = host.wake_file().watch();
     record_intent(host, &runtime, asked);
+    // Looked at again: a run that was being started has its shim recorded since, or its starter finds the intent.
+    let runtime = newest(host, entity)?.unwrap_or(runtime);
     let wait = Duration::from_millis(u64::try_from(asked.grace.as_ms()).unwrap_or(0)) + PROOF_AND_RECORD;
     let heard = match ask_shim(host, &runtime, asked)? {
         Asked::Heard => watch_end(host, entity, &watch, wait).await?,
@@ -280,12 +284,7 @@ async fn watch_end(host: &Host, entity: &Entity, watch: &Watch, at_most: Duratio
         if let Some(found) = host.store().load(&entity.reference.id)? {
             current = settle(host, found)?;
         }
-        let runtime = host
-            .store()
-            .runtimes(Some(std::slice::from_ref(&entity.reference)))?
-            .into_iter()
-            .next_back();
-        let over = runtime.is_none_or(|runtime| runtime.is_stopped() || runtime.stop_unconfirmed);
+        let over = newest(host, entity)?.is_none_or(|runtime| runtime.is_stopped() || runtime.stop_unconfirmed);
         if over && (current.terminal || current.version == entity.version) {
             break;
         }

@@ -121,6 +121,7 @@ fn count_pin(db: &Db, component: i64, change: i64) -> rusqlite::Result<()> {
 }
 
 /// Makes an entity; see [`crate::store::Store::create`].
+#[expect(clippy::too_many_lines, reason = "two statements with a value a line")]
 pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, Fault> {
     if let Some(key) = &new.key {
         let sql = "SELECT entity, command_digest FROM keys WHERE scope = ?1 AND key = ?2";

@@ -26,6 +26,8 @@ mod writer;
 #[cfg(test)]
 mod growth;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 pub(crate) mod tests;
 
 pub use connection::{Counts, Tuning};

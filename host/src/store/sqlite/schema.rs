@@ -91,6 +91,7 @@ pub(super) fn format(db: &Db, path: &Path) -> Result<Format, StoreError> {
 }
 
 /// Brings the file to the newest format. Several processes may do so at once: one does the work.
+#[expect(clippy::disallowed_methods, reason = "nothing tells when another process is done")]
 pub(super) fn migrate(db: &Db, path: &Path, wait: Duration) -> Result<(), StoreError> {
     let started = Instant::now();
     loop {

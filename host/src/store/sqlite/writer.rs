@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
@@ -295,9 +295,8 @@ impl Work {
             let outcome = run.map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
             if db.connection.is_autocommit() {
                 // SQLite ended the transaction: nothing of the batch is there, whatever was answered so far.
-                let error = outcome.err().unwrap_or_else(|| StoreError::Full {
-                    path: path.display().to_string(),
-                });
+                let source = "the transaction ended by itself".into();
+                let error = outcome.err().unwrap_or(StoreError::Failed { doing, source });
                 return all(&error);
             }
             outcomes.push(outcome);
@@ -325,21 +324,38 @@ impl Work {
     }
 
     /// Works the log into the database when it has grown past its mark, after everybody was answered.
+    ///
+    /// A log that is worked in is begun anew by the next write, but only while a connection somewhere remembers that it
+    /// is: a chain of short processes would never see it shrink, and each would read all of it. So a process that finds
+    /// a long log at its first commit also empties it, if nobody is reading.
     fn checkpoint_when_due(&self) {
         if self.committed % CHECKPOINT_EVERY != 1 {
             return;
         }
         let Some(db) = &self.db else { return };
-        let pages = |sql| db.row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
-        let Ok(Some((log, done))) = pages("PRAGMA wal_checkpoint(NOOP)") else {
+        let pages = |sql| {
+            db.row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+                .ok()
+                .flatten()
+        };
+        let Some((log, done)) = pages("PRAGMA wal_checkpoint(NOOP)") else {
             return;
         };
         let most = match self.committed {
             1 => CHECKPOINT_PAGES_FIRST,
             _ => CHECKPOINT_PAGES,
         };
-        if log - done > most && pages("PRAGMA wal_checkpoint(PASSIVE)").is_ok() {
-            self.source.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        if log - done <= most {
+            return;
+        }
+        let worked_in = pages("PRAGMA wal_checkpoint(PASSIVE)");
+        self.source.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        if self.committed == 1 && worked_in.is_some_and(|(log, done)| log == done) {
+            let patience = self.source.tuning.busy_wait;
+            if db.connection.busy_timeout(Duration::ZERO).is_ok() {
+                let _ = pages("PRAGMA wal_checkpoint(TRUNCATE)"); // somebody reads: another process will do it
+                let _ = db.connection.busy_timeout(patience); // fails only for a closed connection
+            }
         }
     }
 }
