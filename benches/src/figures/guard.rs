@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use runwarden_host::model::{Actor, Entity, Fields, Reason};
 use runwarden_host::policy::{GuardRequest, Limits, Surroundings, sha256_hex};
-use runwarden_host::verbs::{Activating, install};
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder};
 
@@ -33,18 +32,8 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let bytes = std::fs::read(component()?)?;
     let home = Home::new()?;
     let host = home.open()?;
-    ping::install(&host)?;
+    ping::install_as(&host, &sha256_hex(&bytes), &bytes)?;
     let mut entity = ping::make(&host, "one")?;
-    let activating = Activating {
-        reason: "measured".to_owned(),
-        parameters: Fields::new(),
-    };
-    install(&host, &bytes, Some(&activating), &Actor::new("operator", "bench"))?;
-    entity.policy = host.active_policy("review")?.pin;
-    ensure!(
-        entity.policy.digest == sha256_hex(&bytes),
-        "the installed one is called"
-    );
     entity.status = "open".to_owned();
     let count = effort.choose(200, 2_000);
     let operations = u64::try_from(count)?;

@@ -33,8 +33,13 @@ fn descriptor() -> Value {
 
 /// Installs the kind.
 pub(super) fn install(host: &Host) -> Result<()> {
+    install_as(host, DIGEST, &[])
+}
+
+/// Installs the kind with a component of another: for calls, which look at the component alone.
+pub(super) fn install_as(host: &Host, digest: &str, bytes: &[u8]) -> Result<()> {
     let record = ComponentRecord {
-        digest: DIGEST.to_owned(),
+        digest: digest.to_owned(),
         kind: "ping".to_owned(),
         name: "ping".to_owned(),
         version: "1.0.0".to_owned(),
@@ -47,7 +52,7 @@ pub(super) fn install(host: &Host) -> Result<()> {
     };
     let activation = Activation {
         kind: "ping".to_owned(),
-        digest: DIGEST.to_owned(),
+        digest: digest.to_owned(),
         parameters: Fields::new(),
         at: host.now(),
         actor: "bench".to_owned(),
@@ -56,7 +61,7 @@ pub(super) fn install(host: &Host) -> Result<()> {
     let component = Component {
         record,
         descriptor: descriptor().to_string(),
-        bytes: Vec::new(),
+        bytes: bytes.to_vec(),
     };
     Ok(host.store().install(&[component], &[activation], &[])?)
 }

@@ -42,17 +42,21 @@ impl Home {
     /// # Errors
     /// The store cannot be made.
     pub fn open(&self) -> Result<Host> {
-        let config = Config {
+        let host = Host::open(self.config(), OpenMode::Create)?;
+        host.ensure_bundled()?;
+        Ok(host)
+    }
+
+    /// What a host is opened with that starts nothing.
+    pub fn config(&self) -> Config {
+        Config {
             home: self.path(),
             database: None,
             limits: Limits::DEFAULT,
             clock: Clock::System,
-            program: PathBuf::new(), // nothing is started from here
+            program: PathBuf::new(),
             shim: &[],
-        };
-        let host = Host::open(config, OpenMode::Create)?;
-        host.ensure_bundled()?;
-        Ok(host)
+        }
     }
 
     /// The command in this home, with no streams of ours.

@@ -183,6 +183,9 @@ fn narrow(walk: &mut Walk, query: &EntityQuery, statuses: &[String]) {
         let first = format!(" AND {}{first}", walk.row);
         walk.and(&first, since.as_ms());
         walk.and(" AND e.created_at_ms >= ?", since.as_ms());
+    } else {
+        // Bounded below, so that the count of scan steps tells of nothing but scans.
+        walk.conditions.push_str(&format!(" AND {} > 0", walk.row));
     }
     if let Some(before) = query.before_row {
         let older = format!(" AND {} < ?", walk.row);

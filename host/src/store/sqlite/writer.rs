@@ -244,7 +244,10 @@ impl Work {
                 reserve::keep(&self.source.path); // given up earlier, perhaps, and there is room again
                 reserved = true;
             }
-            self.checkpoint_when_due();
+            // Whoever makes a home waits for it: the log full of components is left to the next command.
+            if !batch.iter().any(|job| matches!(job.command, Command::Install(_))) {
+                self.checkpoint_when_due();
+            }
         }
     }
 
