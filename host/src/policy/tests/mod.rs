@@ -1,5 +1,10 @@
 //! Components that behave, misbehave and are none, really compiled and called.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
+
 mod bundled;
 mod cache;
 mod calls;
