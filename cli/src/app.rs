@@ -62,6 +62,7 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Report(args) => report(context, commands::report::execute(context, &args)),
         Command::History(args) => report(context, commands::history::execute(context, &args)),
         Command::Policy(args) => commands::policy::execute(context, args),
+        Command::Demo(args) => exit(context, commands::demo::execute(context, &args)),
         Command::Completions(args) => report(context, commands::completions::execute(&args)),
         Command::Man(args) => report(context, commands::man::execute(&args)),
         Command::Finish(args) => exit(context, commands::finish::execute(context, &args)),

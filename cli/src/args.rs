@@ -7,7 +7,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    completions, create, finish, history, kill, logs, ls, man, policy, report, run, show, transition, wait,
+    completions, create, demo, finish, history, kill, logs, ls, man, policy, report, run, show, transition, wait,
 };
 use crate::output::ColourChoice;
 
@@ -88,6 +88,7 @@ pub(crate) enum Command {
     Report(report::Args),
     History(history::Args),
     Policy(policy::Args),
+    Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
 use runwarden_host::model::{Actor, Entity};
 use runwarden_host::policy::Limits;
 use runwarden_host::store::{OpenMode, StoreError};
@@ -30,6 +31,9 @@ impl Context {
     pub(crate) fn new(global: &Global, output: Output) -> Outcome<Self> {
         let home = std::path::absolute(home(global)?)
             .map_err(|error| Failure::usage("the home has no absolute path").cause(error.to_string()))?;
+        if let Some(place) = variable("RUNWARDEN_CRASH_AT") {
+            runwarden_host::crash::choose(&place.to_string_lossy());
+        }
         let program = std::env::current_exe().map_err(|error| {
             Failure::new(Exit::IO, "system", "cannot find this program's own file").cause(error.to_string())
         })?;
@@ -70,7 +74,7 @@ impl Context {
         Page {
             width: width(),
             now: self.config.clock.now(),
-            zone: jiff::tz::TimeZone::system(),
+            zone: zone(),
         }
     }
 }
@@ -129,6 +133,27 @@ fn database(global: &Global) -> Outcome<Option<PathBuf>> {
         }
         _ => refuse(format!("`{shown}` is no store: it has the form sqlite:PATH")),
     }
+}
+
+/// The reader's zone: what `TZ` names, else the machine's, read straight from its file. The search in jiff lists the whole
+/// database of zones first, which costs more than all else that a short command does; it is asked when there is no file.
+fn zone() -> TimeZone {
+    const ZONES: &str = "/usr/share/zoneinfo";
+    let of_file = |path: &Path, name: &str| TimeZone::tzif(name, &std::fs::read(path).ok()?).ok();
+    let found = match variable("TZ") {
+        Some(told) => told.to_str().and_then(|name| {
+            let is_name = !name.starts_with(['/', ':', '.']) && !name.contains("..");
+            is_name.then(|| of_file(&Path::new(ZONES).join(name), name))?
+        }),
+        None => {
+            let place = std::fs::read_link("/etc/localtime").ok();
+            let name = place
+                .as_deref()
+                .and_then(|place| place.strip_prefix(ZONES).ok()?.to_str());
+            of_file(Path::new("/etc/localtime"), name.unwrap_or("local"))
+        }
+    };
+    found.unwrap_or_else(TimeZone::system)
 }
 
 /// Columns of the page: `COLUMNS`, else those of the terminal, else no limit.

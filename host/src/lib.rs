@@ -10,6 +10,7 @@ pub mod store;
 pub mod verbs;
 
 mod clock;
+pub mod crash;
 mod error;
 mod host;
 mod wake;

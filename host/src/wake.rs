@@ -3,7 +3,7 @@
 //! never watched or opened: closing any descriptor of them would drop the process's locks.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,10 +36,20 @@ impl Wake {
 
     /// Touches the file. A failure costs a sleeper at most [`POLL`] and is not told.
     pub fn touch(&self) {
-        let path = self.directory.join("changed");
-        if fs::write(&path, b"").is_err() && self.make_directory().is_ok() {
-            let _ = fs::write(&path, b"");
+        if self.rewrite().is_err() && self.make_directory().is_ok() {
+            let _ = self.rewrite();
         }
+    }
+
+    fn rewrite(&self) -> std::io::Result<()> {
+        let path = self.directory.join("changed");
+        fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+            .map(drop)
     }
 
     /// Starts watching; from here on no touch is missed.

@@ -50,92 +50,74 @@ fn the_program_reads_the_standard_input_of_the_caller() {
     assert_eq!(answered(child, "run -- cat".to_owned()).exits(0).out, "typed");
 }
 
-/// A run in a script: its exit code, and what of the one line on standard error.
+/// A run in a script: its options and program after `run`, its exit code, and words of its line on standard error.
 #[track_caller]
-fn check_end(home: &Home, id: &str, options: &[&str], argv: &[&str], code: i32, words: &[&str]) {
-    let arguments = [&["run", "--id", id], options, &["--"], argv].concat();
-    let answer = home.run(&arguments).exits(code);
-    assert_eq!(answer.out, "", "{id}");
-    let lines: Vec<&str> = answer.err.lines().collect();
-    assert_eq!(lines.len(), usize::from(!words.is_empty()), "{id}: {}", answer.err);
+fn check_end(home: &Home, run: &str, code: i32, words: &[&str]) {
+    let run: Vec<&str> = run.split(' ').collect();
+    let answer = home.run(&[&["run", "--id"], run.as_slice()].concat()).exits(code);
+    assert_eq!(answer.out, "", "{run:?}");
+    assert_eq!(answer.err.lines().count(), usize::from(!words.is_empty()), "{answer:?}");
     for word in words {
-        assert!(answer.err.contains(word), "{id} without {word}: {}", answer.err);
+        assert!(answer.err.contains(word), "{word}: {answer:?}");
     }
     if !words.is_empty() {
-        let directory = home.home().join("runs").join(id);
-        let directory = directory.to_str().expect("a path in UTF-8");
-        assert!(answer.err.starts_with(&format!("run/{id} ")), "{}", answer.err);
-        assert!(answer.err.contains(directory), "{}", answer.err);
+        let directory = home.home().join("runs").join(run[0]);
+        assert!(answer.err.starts_with(&format!("run/{} ", run[0])), "{answer:?}");
+        assert!(
+            answer.err.contains(directory.to_str().expect("a path in UTF-8")),
+            "{answer:?}"
+        );
     }
-    let quiet = [&["run", "--quiet"], options, &["--"], argv].concat();
-    assert_eq!(home.run(&quiet).exits(code).err, "", "{id} --quiet");
+    let quiet = home.run(&[&["run", "--quiet"], &run[1..]].concat()).exits(code);
+    assert_eq!(quiet.err, "", "{run:?} --quiet");
 }
 
 #[test]
 fn a_script_hears_one_line_about_a_failure_and_none_about_a_success() {
     let home = Home::new();
-    let plain = home.path("plain");
-    std::fs::write(&plain, "data").expect("a file");
-    let plain = plain.to_str().expect("a path in UTF-8");
-    check_end(&home, "good", &[], &["true"], 0, &[]);
+    std::fs::write(home.path("plain"), "data").expect("a file");
+    executable(&home.path("seven"), "#!/bin/sh\nexit 7\n");
+    executable(&home.path("nine"), "#!/bin/sh\nkill -9 $$\n");
+    check_end(&home, "good -- true", 0, &[]);
     check_end(
         &home,
-        "seven",
-        &[],
-        &["sh", "-c", "exit 7"],
+        "seven -- ./seven",
         7,
-        &["failed", "run.failed.exit_nonzero", "exited with 7"],
+        &["failed (run.failed.exit_nonzero): exited with 7"],
     );
+    check_end(&home, "nine -- ./nine", 137, &["failed", "died by signal 9"]);
     check_end(
         &home,
-        "nine",
-        &[],
-        &["sh", "-c", "kill -9 $$"],
-        137,
-        &["failed", "died by signal 9"],
-    );
-    check_end(
-        &home,
-        "late",
-        &["--timeout", "50ms"],
-        &["sleep", "600"],
+        "late --timeout 50ms -- sleep 600",
         124,
-        &["timed_out", "run.timed_out.deadline"],
+        &["timed_out (run.timed_out.deadline)"],
     );
     check_end(
         &home,
-        "poor",
-        &["--expect-artifact", "no.tar"],
-        &["true"],
+        "poor --expect-artifact no.tar -- true",
         1,
         &["run.failed.missing_artifact", "no.tar"],
     );
-    check_end(&home, "empty", &["--want-evidence"], &["true"], 1, &["completed_empty"]);
+    check_end(&home, "empty --want-evidence -- true", 1, &["completed_empty"]);
     check_end(
         &home,
-        "nowhere",
-        &["--cwd", "/no/dir"],
-        &["true"],
+        "nowhere --cwd /no/dir -- true",
         125,
         &["run.failed.missing_cwd", "working directory"],
     );
     check_end(
         &home,
-        "absent",
-        &[],
-        &["/no/such"],
+        "absent -- /no/such",
         127,
         &["run.failed.spawn_error", "cannot execute"],
     );
     check_end(
         &home,
-        "data",
-        &[],
-        &[plain],
+        "data -- ./plain",
         126,
         &["run.failed.spawn_error", "cannot execute"],
     );
-    check_end(&home, "word", &[], &["no-such-word"], 127, &["run.failed.spawn_error"]);
+    check_end(&home, "word -- no-such-word", 127, &["run.failed.spawn_error"]);
 }
 
 #[test]

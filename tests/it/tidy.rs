@@ -2,17 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// Files that are tests though they lie among the sources.
-const TEST_FILES: [&str; 7] = [
-    "tests.rs",
-    "contract.rs",
-    "samples.rs",
-    "property.rs",
-    "vectors.rs",
-    "memory.rs",
-    "fault.rs",
-];
-
 /// A source file without its comments and its tests.
 struct Source {
     /// From the root of the repository.
@@ -46,28 +35,59 @@ fn files(below: &str, end: &str) -> Vec<PathBuf> {
     found
 }
 
-fn is_test_file(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let in_policy = path.components().any(|part| part.as_os_str() == "policy");
-    TEST_FILES.contains(&name) && !(in_policy && name == "fault.rs")
+/// Where a module of a file lies: its file, or the directory of its files.
+fn places(file: &Path, module: &str) -> [PathBuf; 2] {
+    let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| file.ends_with(name));
+    let directory = if is_root {
+        file.with_file_name("")
+    } else {
+        file.with_extension("")
+    };
+    [directory.join(format!("{module}.rs")), directory.join(module)]
 }
 
-/// The sources below a directory, tests left out.
+/// The module that a line declares, if it lies in a file of its own.
+fn declared(line: &str) -> Option<&str> {
+    let (visibility, name) = line.strip_suffix(';')?.split_once("mod ")?;
+    (visibility.is_empty() || visibility.starts_with("pub")).then_some(name)
+}
+
+/// The sources below a directory, tests left out, and what is compiled for tests alone.
 fn sources(below: &str) -> Vec<Source> {
-    let sources = files(below, ".rs").into_iter().filter(|path| !is_test_file(path));
-    sources.map(|path| source(&path)).collect()
+    let all = files(below, ".rs");
+    let mut tests: Vec<PathBuf> = Vec::new();
+    for path in &all {
+        let text = std::fs::read_to_string(path).expect("a source");
+        let lines: Vec<&str> = text.lines().collect();
+        let pairs = lines
+            .windows(2)
+            .filter(|pair| pair[0].starts_with("#[cfg(") && pair[0].contains("test"));
+        tests.extend(
+            pairs
+                .filter_map(|pair| declared(pair[1]))
+                .flat_map(|module| places(path, module)),
+        );
+    }
+    let is_test = |path: &PathBuf| {
+        let inside = |part| path.components().any(|found| found.as_os_str() == part);
+        tests.iter().any(|test| path.starts_with(test)) || inside("tests")
+    };
+    all.iter()
+        .filter(|path| !is_test(path))
+        .map(|path| source(path))
+        .collect()
 }
 
+/// A source without comments, up to the tests at its end.
 fn source(path: &Path) -> Source {
     let text = std::fs::read_to_string(path).expect("a source");
-    let code = text
-        .lines()
-        .take_while(|line| line.trim() != "#[cfg(test)]")
-        .map(without_comment);
+    let lines: Vec<&str> = text.lines().collect();
+    let begins_tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{');
+    let end = lines.windows(2).position(begins_tests).unwrap_or(lines.len());
     let path = path.strip_prefix(root()).expect("a file of the repository");
     Source {
         path: path.to_string_lossy().into_owned(),
-        code: code.collect(),
+        code: lines[..end].iter().map(|line| without_comment(line)).collect(),
     }
 }
 

@@ -14,7 +14,12 @@ fn the_first_page_of_help_fits_a_terminal_and_names_daily_words_first() {
         help.find(&format!("\n  {word} "))
             .unwrap_or_else(|| panic!("{word}: {help}"))
     };
-    assert!(place("ls") < place("create") && place("create") < place("policy") && place("policy") < place("man"));
+    assert!(
+        place("run") < place("ls")
+            && place("ls") < place("create")
+            && place("create") < place("policy")
+            && place("policy") < place("man")
+    );
 }
 
 #[test]
@@ -27,6 +32,9 @@ fn the_version_is_told() {
 fn every_command_ends_its_help_with_examples_that_name_it() {
     let home = Home::new();
     for words in [
+        "run",
+        "logs",
+        "kill",
         "ls",
         "show",
         "wait",
@@ -77,6 +85,15 @@ fn a_wrong_command_line_exits_64_and_says_what_to_type() {
         assert_eq!(answer.out, "", "{arguments:?}");
     }
     assert!(!home.home().exists(), "a wrong command line makes nothing");
+}
+
+#[test]
+fn a_run_in_the_foreground_has_a_code_of_its_own_for_a_wrong_command_line() {
+    let home = Home::new();
+    home.run(&["run", "--nonsense", "--", "true"])
+        .exits(125)
+        .hints("runwarden run --help");
+    home.run(&["run", "--detach", "--nonsense", "--", "true"]).exits(64);
 }
 
 #[test]

@@ -38,6 +38,14 @@ pub(crate) struct StopRecord {
     /// The strongest signal sent so far.
     pub(crate) signal: String,
     pub(crate) forced: Forced,
+    pub(crate) progress: Progress,
+}
+
+/// Whether a stop is at work or was given up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    AtWork,
+    GivenUp,
 }
 
 /// Whether it came to SIGKILL.
@@ -195,9 +203,11 @@ fn push_status(text: &mut String, ending: &Ending) {
         None => text.push_str(",\"stop\":null"),
         Some(stop) => {
             let forced = stop.forced == Forced::Yes;
+            let given_up = stop.progress == Progress::GivenUp;
             let _ = write!(
                 text,
-                ",\"stop\":{{\"cause\":\"{}\",\"slot\":{},\"at_ms\":{},\"signal\":\"{}\",\"forced\":{forced}}}",
+                ",\"stop\":{{\"cause\":\"{}\",\"slot\":{},\"at_ms\":{},\"signal\":\"{}\",\"forced\":{forced},\
+                 \"given_up\":{given_up}}}",
                 stop.cause, stop.slot, stop.at_ms, stop.signal,
             );
         }

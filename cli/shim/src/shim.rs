@@ -362,7 +362,7 @@ impl Shim {
         }
         let end = self.worker.end;
         let status = end.as_ref().map_or(0, |end| end.status);
-        let stop = self.stopping.record().cloned();
+        let stop = self.stopping.record();
         let cause = match &stop {
             Some(stop) => stop.cause,
             None if libc::WIFSIGNALED(status) => "signal",
@@ -383,7 +383,7 @@ impl Shim {
             return;
         };
         // A stop that began before the end goes on: its strongest signal may be a later one.
-        ending.stop = self.stopping.record().cloned();
+        ending.stop = self.stopping.record();
         let set = if self.progress.empty {
             // The last words of the last member; nobody is left who could write more.
             self.slave = None;

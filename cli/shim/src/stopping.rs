@@ -13,7 +13,7 @@ use runwarden_shim::clock;
 use runwarden_shim::slot::{self, Cause, Patience, Slot};
 use runwarden_shim::spec::StopBy;
 
-use crate::ending::{Forced, StopRecord};
+use crate::ending::{Forced, Progress, StopRecord};
 use crate::members::Set;
 use crate::worker::Worker;
 
@@ -75,8 +75,12 @@ impl Stopping {
     }
 
     /// The stop to write into the record.
-    pub(crate) fn record(&self) -> Option<&StopRecord> {
-        self.first.as_ref()
+    pub(crate) fn record(&self) -> Option<StopRecord> {
+        let progress = match self.phase {
+            Phase::GaveUp { .. } => Progress::GivenUp,
+            Phase::Idle | Phase::Asked | Phase::Killing { .. } => Progress::AtWork,
+        };
+        self.first.clone().map(|first| StopRecord { progress, ..first })
     }
 
     /// Whether a stop is at work (not yet given up).
@@ -154,6 +158,7 @@ impl Stopping {
                 at_ms: slot.at_ms,
                 signal: "none".to_owned(),
                 forced: Forced::No,
+                progress: Progress::AtWork,
             });
         }
     }

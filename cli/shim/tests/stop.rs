@@ -29,7 +29,7 @@ fn a_polite_request_is_enough_for_a_polite_program() {
         &exit,
         &[
             r#""exit_code":3,"term_signal":null,"core_dumped":false,"cause":"kill","stop":{"cause":"kill","slot":0,"#,
-            r#""signal":"sigterm","forced":false}"#,
+            r#""signal":"sigterm","forced":false,"given_up":false}"#,
             r#""empty":true"#,
         ],
     );

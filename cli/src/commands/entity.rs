@@ -1,12 +1,12 @@
 //! Parts of an entity that several commands show.
 
 use runwarden_host::Host;
-use runwarden_host::model::{Bytes, Entity, Timestamp};
+use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp};
 use runwarden_host::verbs::settle;
 use serde_json::Value;
 
 use crate::errors::Outcome;
-use crate::output::{Page, between};
+use crate::output::{Page, between, span};
 use crate::parse::signal_name;
 
 /// The entity as it is now: an end that nobody recorded yet is read from its run directory.
@@ -29,8 +29,11 @@ pub(super) fn cause(entity: &Entity) -> String {
     }
 }
 
-/// How long it has been going, or went.
+/// How long it has been going, or how long the work took where that was measured.
 pub(super) fn duration(entity: &Entity, page: &Page) -> String {
+    if let Some(measured) = entity.field("duration_ms").as_i64().filter(|_| entity.terminal) {
+        return span(DurationMs::from_ms(measured));
+    }
     let ended = entity
         .structural
         .ended_at

@@ -2,6 +2,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod create;
+pub(crate) mod demo;
 mod entity;
 pub(crate) mod finish;
 pub(crate) mod history;

@@ -93,7 +93,7 @@ fn entity_text(view: &EntityView, page: &Page) -> Text {
     add("reason", Some(entity.reason.code.clone()));
     add("", entity.reason.summary.clone());
     for evidence in &entity.reason.evidence {
-        add("evidence", Some(evidence.to_string()));
+        add("evidence", Some(told(evidence)));
     }
     add("name", entity.name.clone());
     add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
@@ -142,6 +142,20 @@ fn runtime_line(runtime: &Value) -> Option<String> {
     Some(words.join(", "))
 }
 
+/// Evidence in a line: what was observed, without what was not.
+fn told(evidence: &Value) -> String {
+    let Some(object) = evidence.as_object() else {
+        return evidence.to_string();
+    };
+    let says_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    let observed = object.iter().filter(|(_, value)| !says_nothing(value));
+    pairs(&observed.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 /// `k=v, k=v` of an object.
 fn pairs(object: &Value) -> String {
     let Some(object) = object.as_object() else {
@@ -165,7 +179,7 @@ fn work_text(work: &Value) -> Text {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        text.line(line(name, Text::of(shown)));
+        text.line(Text::styled(Style::Dim, format!("{name:<14}")).and(" ").and(shown));
     }
     text
 }

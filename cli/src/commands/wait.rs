@@ -195,7 +195,7 @@ impl Told<'_> {
             Format::Json => format!("{}\n", compact(&finished.json())).into_bytes(),
         };
         self.finished.push(finished);
-        if let Err(error) = self.context.output.bytes(&line) {
+        if let Err(error) = self.context.output.script_line(&line) {
             self.broken = Some(error);
             return Going::Stop;
         }

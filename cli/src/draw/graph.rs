@@ -79,7 +79,26 @@ impl<'a> Graph<'a> {
     }
 }
 
+impl Graph<'_> {
+    /// Whether a layout is found in reasonable time; Graphviz takes what is larger.
+    pub(crate) fn is_drawable(&self) -> bool {
+        const STATUSES_MAX: usize = 64;
+        const EDGES_MAX: usize = 300;
+        self.nodes.len() <= STATUSES_MAX && self.edges.len() <= EDGES_MAX
+    }
+}
+
 impl Line<'_> {
+    /// Who or what decides the edge, without the fields it needs; empty when anybody may take it.
+    pub(super) fn short_label(&self) -> String {
+        let edge = Edge {
+            required_patch: Vec::new(),
+            required_guards: Vec::new(),
+            ..self.edge.clone()
+        };
+        conditions(&edge).join(", ")
+    }
+
     /// What the edge asks, in a few words; empty when it asks nothing.
     pub(super) fn label(&self) -> String {
         conditions(self.edge).join(", ")

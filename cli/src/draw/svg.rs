@@ -13,6 +13,7 @@ use super::graph::{Graph, Line, Node, Role, is_conditional};
 const FONT_SIZE: usize = 14;
 const CHARACTER_WIDTH: f64 = 9.0;
 const NODE_HEIGHT: f64 = 34.0;
+const UNTANGLED_EDGES_MAX: usize = 80;
 
 /// The graph as SVG: initial statuses have a thick border, terminal ones are grey, successes green, the present one
 /// yellow; dashed edges are guarded or for some actors only.
@@ -23,7 +24,9 @@ pub(crate) fn svg(graph: &Graph<'_>) -> String {
         visual.add_edge(arrow(line), handles[line.from], handles[line.to]);
     }
     let mut writer = SVGWriter::new();
-    let (debug, disable_optimisation, disable_layout) = (false, false, false);
+    // Untangling crossings takes longer than anybody waits once there are many.
+    let disable_optimisation = graph.edges.len() > UNTANGLED_EDGES_MAX;
+    let (debug, disable_layout) = (false, false);
     visual.do_it(debug, disable_optimisation, disable_layout, &mut writer);
     let drawing = writer.finalize();
     let legend = format!(
@@ -78,7 +81,7 @@ fn arrow(line: &Line<'_>) -> Arrow {
         LineEndKind::None,
         LineEndKind::Arrow,
         style,
-        &line.label(),
+        &line.short_label(),
         &look,
         class,
         &None,
@@ -88,4 +91,64 @@ fn arrow(line: &Line<'_>) -> Arrow {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use runwarden_host::model::{Edge, Status};
+
+    use super::*;
+
+    #[test]
+    fn the_largest_graph_that_is_drawn_is_drawn() {
+        let status = |place: usize| Status {
+            name: format!("status_{place}"),
+            summary: String::new(),
+            initial: place == 0,
+            creation_code: None,
+            terminal: place > 20,
+            success: place == 21,
+            announced: false,
+            ext: Vec::new(),
+        };
+        let statuses: Vec<Status> = (0..64).map(status).collect();
+        let edge = |from: usize, to: usize| Edge {
+            from: format!("status_{from}"),
+            to: format!("status_{to}"),
+            actors: Vec::new(),
+            required_patch: Vec::new(),
+            required_guards: Vec::new(),
+            guarded: (from + to).is_multiple_of(7),
+            ext: Vec::new(),
+        };
+        let pairs: Vec<(usize, usize)> = (0..21)
+            .flat_map(|from| {
+                (0..64)
+                    .filter(move |to| from != *to && (from * to) % 4 == 1)
+                    .map(move |to| (from, to))
+            })
+            .collect();
+        let edges: Vec<Edge> = pairs.iter().take(300).map(|(from, to)| edge(*from, *to)).collect();
+        let graph = Graph {
+            label: "large@1.0.0".to_owned(),
+            nodes: statuses
+                .iter()
+                .map(|status| Node {
+                    status,
+                    role: Role::Other,
+                })
+                .collect(),
+            edges: pairs
+                .iter()
+                .zip(&edges)
+                .map(|(pair, edge)| Line {
+                    from: pair.0,
+                    to: pair.1,
+                    edge,
+                })
+                .collect(),
+        };
+        assert!(graph.is_drawable());
+        assert!(svg(&graph).contains("status_63"));
+    }
 }

@@ -227,18 +227,16 @@ impl Attendant {
             actor: "operator:terminal".to_owned(),
             note: String::new(),
         };
-        if let Some(control) = &self.control {
-            if let Err(error) = control.get_ref().stop(&slot) {
-                tracing::warn!(%error, "the shim did not take the request to stop");
-            }
+        let told = self.control.as_ref().map(|control| control.get_ref().stop(&slot));
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "the shim did not take the request to stop");
         }
     }
 
     fn detach(&mut self) {
-        if let Some(control) = self.control.take() {
-            if let Err(error) = control.into_inner().detach() {
-                tracing::warn!(%error, "the shim did not take leave");
-            }
+        let told = self.control.take().map(|control| control.into_inner().detach());
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "the shim did not take leave");
         }
     }
 

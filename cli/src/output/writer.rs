@@ -99,6 +99,20 @@ impl Output {
         stdout.flush()
     }
 
+    /// Writes a line that scripts read byte for byte; only a terminal gets it with control characters escaped.
+    pub(crate) fn script_line(&self, line: &[u8]) -> std::io::Result<()> {
+        if !std::io::stdout().is_terminal() {
+            return self.bytes(line);
+        }
+        let text = String::from_utf8_lossy(line);
+        let fields: Vec<String> = text
+            .trim_end_matches('\n')
+            .split('\t')
+            .map(escape::for_people)
+            .collect();
+        self.bytes(format!("{}\n", fields.join("\t")).as_bytes())
+    }
+
     /// How a command ends whose report was or was not written: a reader that went away is no error.
     pub(crate) fn ended(&self, written: std::io::Result<()>, exit: Exit) -> Exit {
         match written {

@@ -2,7 +2,13 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use rules::{rules, times, verdicts};
+
 use super::{ACTOR_KINDS, Descriptor, Edge, Outcome, coerce};
+
+mod rules;
+#[cfg(test)]
+mod tests;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +38,7 @@ mod limit {
     pub(super) const FIELDS: usize = 256;
     pub(super) const TEXT_BYTES: usize = 4_096;
     pub(super) const NAME_CHARS: usize = 64;
+    pub(super) const CHOICES: usize = 256;
     pub(super) const HISTORY_ROWS: i64 = 100;
     pub(super) const OUTPUT_BYTES: i64 = 65_536;
 }
@@ -39,14 +46,14 @@ mod limit {
 /// Extension keys this host knows; a critical one outside this list is an error.
 const KNOWN_EXTENSIONS: [&str; 0] = [];
 
-/// Fields the host itself writes when the kind is run; an execution rule needs them declared.
-const EXECUTION_FIELDS: [&str; 4] = ["ended_at", "exit_code", "term_signal", "cause"];
-
 /// Every problem of a descriptor. It may be installed when none is an error.
 pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     let mut findings = Findings::default();
     names(descriptor, &mut findings);
-    sizes(descriptor, &mut findings);
+    if !sizes(descriptor, &mut findings) {
+        // What follows compares rows with rows: it is for tables of bounded size.
+        return findings.0;
+    }
     statuses(descriptor, &mut findings);
     edges(descriptor, &mut findings);
     reachability(descriptor, &mut findings);
@@ -54,6 +61,7 @@ pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     rules(descriptor, &mut findings);
     verdicts(descriptor, &mut findings);
     parameters(descriptor, &mut findings);
+    times(descriptor, &mut findings);
     extensions(descriptor, &mut findings);
     findings.0
 }
@@ -115,7 +123,7 @@ fn is_version(version: &str) -> bool {
     };
     let tail = &version[core.len()..];
     let tail_fits = tail.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+".contains(&b));
-    parts.len() == 3 && parts.iter().all(number) && tail_fits && tail.len() != 1
+    version.len() <= limit::NAME_CHARS && parts.len() == 3 && parts.iter().all(number) && tail_fits && tail.len() != 1
 }
 
 fn names(descriptor: &Descriptor, findings: &mut Findings) {
@@ -183,7 +191,8 @@ fn names(descriptor: &Descriptor, findings: &mut Findings) {
     findings.duplicates("edges", "edge", pairs.iter().map(String::as_str));
 }
 
-fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
+/// Whether every list is within its limit.
+fn sizes(descriptor: &Descriptor, findings: &mut Findings) -> bool {
     let counts = [
         ("statuses", descriptor.statuses.len(), limit::STATUSES),
         ("edges", descriptor.edges.len(), limit::EDGES),
@@ -194,9 +203,11 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
         ("kill", descriptor.kill.len(), limit::STATUSES),
         ("health", descriptor.health.len(), limit::STATUSES),
     ];
+    let mut all_fit = true;
     for (place, found, most) in counts {
         if found > most {
             findings.error(place, format!("{found} entries, at most {most} are admitted"));
+            all_fit = false;
         }
     }
     let texts = std::iter::once(("summary".to_owned(), &descriptor.summary))
@@ -236,6 +247,7 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) {
             );
         }
     }
+    all_fit
 }
 
 fn statuses(descriptor: &Descriptor, findings: &mut Findings) {
@@ -427,140 +439,6 @@ fn code_declared(descriptor: &Descriptor, place: &str, code: &str, findings: &mu
     }
 }
 
-/// Rules the host applies by itself must never need a component, an actor or a field to succeed.
-fn rules(descriptor: &Descriptor, findings: &mut Findings) {
-    if let Some(rule) = &descriptor.execution {
-        let start = &rule.start.status;
-        if !descriptor
-            .statuses
-            .iter()
-            .any(|status| status.name == *start && status.initial)
-        {
-            findings.error("execution.start", format!("`{start}` is not an initial status"));
-        }
-        for (place, outcome) in rule.outcomes().into_iter().skip(1) {
-            usable_edge(
-                descriptor,
-                &format!("execution.{place}"),
-                start,
-                &outcome.status,
-                findings,
-            );
-        }
-        for (index, row) in descriptor.verdicts.iter().enumerate() {
-            usable_edge(
-                descriptor,
-                &format!("verdicts[{index}]"),
-                start,
-                &row.outcome.status,
-                findings,
-            );
-        }
-        for field in EXECUTION_FIELDS {
-            if !descriptor.fields.iter().any(|declared| declared.name == field) {
-                findings.error("fields", format!("a kind that is run declares the field `{field}`"));
-            }
-        }
-    }
-    for (index, row) in descriptor.kill.iter().enumerate() {
-        for from in &row.killable {
-            usable_edge(descriptor, &format!("kill[{index}]"), from, &row.goes_to, findings);
-        }
-    }
-    if let Some(rule) = &descriptor.lease {
-        usable_edge(
-            descriptor,
-            "lease.claimed",
-            &rule.queued,
-            &rule.claimed.status,
-            findings,
-        );
-        usable_edge(
-            descriptor,
-            "lease.lapsed",
-            &rule.claimed.status,
-            &rule.lapsed.status,
-            findings,
-        );
-    }
-    let reads = &descriptor.reads;
-    if !(0..=limit::HISTORY_ROWS).contains(&reads.history) {
-        findings.error(
-            "reads.history",
-            format!("{} rows, 0 to {} are admitted", reads.history, limit::HISTORY_ROWS),
-        );
-    }
-    if !(0..=limit::OUTPUT_BYTES).contains(&reads.last_output_bytes) {
-        let message = format!(
-            "{} bytes, 0 to {} are admitted",
-            reads.last_output_bytes,
-            limit::OUTPUT_BYTES
-        );
-        findings.error("reads.last_output_bytes", message);
-    }
-}
-
-fn usable_edge(descriptor: &Descriptor, place: &str, from: &str, to: &str, findings: &mut Findings) {
-    let Some(edge) = descriptor.edges.iter().find(|edge| edge.from == from && edge.to == to) else {
-        findings.error(place, format!("uses the edge {from} -> {to}, which is not declared"));
-        return;
-    };
-    let obstacles = [
-        (edge.guarded, "is guarded"),
-        (!edge.actors.is_empty(), "restricts actors"),
-        (!edge.required_patch.is_empty(), "requires a patch"),
-    ];
-    for (_, why) in obstacles.into_iter().filter(|(holds, _)| *holds) {
-        findings.error(
-            place,
-            format!("uses the edge {from} -> {to}, which {why}: the host must always be able to take it"),
-        );
-    }
-}
-
-fn verdicts(descriptor: &Descriptor, findings: &mut Findings) {
-    for (index, row) in descriptor.verdicts.iter().enumerate() {
-        let place = format!("verdicts[{index}]");
-        if row.exit_codes.is_some() && row.signals.is_some() {
-            findings.error(&place, "asks for an exit code and a signal at once: no ending has both");
-        }
-        if row.exit_codes.is_some_and(|(first, last)| first > last) {
-            findings.error(format!("{place}.exit_codes"), "an empty range");
-        }
-        for cause in &row.causes {
-            if super::Cause::from_word(cause).is_none() {
-                findings.error(format!("{place}.causes"), format!("`{cause}` is no cause"));
-            }
-        }
-        if row
-            .evidence
-            .as_deref()
-            .is_some_and(|word| super::Evidence::from_word(word).is_none())
-        {
-            findings.error(
-                format!("{place}.evidence"),
-                "is none of present, wanted_and_absent, artifact_missing",
-            );
-        }
-    }
-    let unconditional = |row: &super::VerdictRow| {
-        row.exit_codes.is_none() && row.signals.is_none() && row.causes.is_empty() && row.evidence.is_none()
-    };
-    if let Some(index) = descriptor.verdicts.iter().position(unconditional) {
-        if index + 1 < descriptor.verdicts.len() {
-            findings.warn(
-                format!("verdicts[{index}]"),
-                "matches everything: the rows after it are never reached",
-            );
-        }
-    } else if descriptor.execution.is_some() {
-        findings.error(
-            "verdicts",
-            "the last row must match everything, so that every ending has a meaning",
-        );
-    }
-}
-
 fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
     for (index, parameter) in descriptor.parameters.iter().enumerate() {
         let place = format!("parameters[{index}]");
@@ -569,6 +447,14 @@ fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
                 format!("{place}.name"),
                 format!("`{}` is no parameter name", parameter.name),
             );
+        }
+        if parameter.choices.len() > limit::CHOICES {
+            let message = format!(
+                "{} entries, at most {} are admitted",
+                parameter.choices.len(),
+                limit::CHOICES
+            );
+            findings.error(format!("{place}.choices"), message);
         }
         for value in std::iter::once(&parameter.default).chain(&parameter.choices) {
             if let Err(problem) = coerce(&parameter.name, parameter.kind, value) {

@@ -110,10 +110,10 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         Ok(crossing) => crossing,
         Err(refusal) => return Decision::Rejected(refusal),
     };
-    if let Crossing::Edge(edge) = crossing {
-        if let Some(invalid) = missing_fields(edge, command, &fitted) {
-            return Decision::Invalid(invalid);
-        }
+    if let Crossing::Edge(edge) = crossing
+        && let Some(invalid) = missing_fields(edge, command, &fitted)
+    {
+        return Decision::Invalid(invalid);
     }
     let admin = override_event(entity, command, crossing, now);
     let mut after = entity.clone();
@@ -272,15 +272,15 @@ fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid
     validate_reason(lifecycle, &command.reason)?;
     validate_actor(&command.actor)?;
     validate_metadata(&command.metadata)?;
-    if let Some(overriding) = &command.overriding {
-        if overriding.actor.trim().is_empty() || overriding.justification.trim().is_empty() {
-            let hint = "give --override-actor A and --justification T".to_owned();
-            return Err(Invalid::new(
-                "override",
-                "an override needs an actor and a justification",
-                Some(hint),
-            ));
-        }
+    if let Some(overriding) = &command.overriding
+        && (overriding.actor.trim().is_empty() || overriding.justification.trim().is_empty())
+    {
+        let hint = "give --override-actor A and --justification T".to_owned();
+        return Err(Invalid::new(
+            "override",
+            "an override needs an actor and a justification",
+            Some(hint),
+        ));
     }
     Ok(Fitted {
         patch: fit(lifecycle, &command.patch)?,
@@ -381,20 +381,20 @@ fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
 
 fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Option<Conflict> {
     let found = Found::of(entity);
-    if let Some(expected) = &command.expected_statuses {
-        if !expected.contains(&entity.status) {
-            let wanted = if expected.is_empty() {
-                "nothing".to_owned()
-            } else {
-                expected.join(" or ")
-            };
-            let message = format!("expected status {wanted}, found {}", entity.status);
-            return Some(Conflict {
-                found,
-                code: "status",
-                message,
-            });
-        }
+    if let Some(expected) = &command.expected_statuses
+        && !expected.contains(&entity.status)
+    {
+        let wanted = if expected.is_empty() {
+            "nothing".to_owned()
+        } else {
+            expected.join(" or ")
+        };
+        let message = format!("expected status {wanted}, found {}", entity.status);
+        return Some(Conflict {
+            found,
+            code: "status",
+            message,
+        });
     }
     if let Some(expected) = command.expected_version.filter(|expected| *expected != entity.version) {
         let message = format!("expected version {expected}, found {}", entity.version);

@@ -106,7 +106,11 @@ pub struct EventId(String);
 impl EventId {
     /// The id of the history row that gives entity `id` its version `version`.
     pub fn new(store: &str, id: &str, version: i64) -> Self {
-        Self(format!("{store}:{id}:{version}"))
+        use fmt::Write as _;
+        const VERSION_CHARS: usize = 20;
+        let mut text = String::with_capacity(store.len() + id.len() + VERSION_CHARS + 2);
+        write!(text, "{store}:{id}:{version}").expect("writing to a string cannot fail");
+        Self(text)
     }
 
     /// The text form.

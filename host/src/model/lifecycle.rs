@@ -1,6 +1,7 @@
 //! A descriptor ready for look-ups: the native graph that decides, without a component.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::{Descriptor, Edge, Field, KillRow, SameStatus, Status};
 
@@ -8,14 +9,38 @@ use super::{Descriptor, Edge, Field, KillRow, SameStatus, Status};
 #[derive(Debug)]
 pub struct Lifecycle {
     descriptor: Descriptor,
-    statuses: HashMap<String, usize>,
+    statuses: Names,
     /// Row-major table of status pairs: the edge's place, or [`NO_EDGE`].
     table: Vec<u32>,
-    fields: HashMap<String, usize>,
-    reason_codes: HashMap<String, usize>,
+    fields: Names,
+    reason_codes: Names,
 }
 
 const NO_EDGE: u32 = u32::MAX;
+
+/// Names with their places.
+type Names = HashMap<String, usize, BuildHasherDefault<Fnv>>;
+
+/// FNV-1a: names are short, each decision looks up several, and a descriptor has too few of them to be flooded with.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xCBF2_9CE4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// What happens to a bare command for one ordered pair of statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +80,7 @@ pub struct Cell<'a> {
 impl Lifecycle {
     /// Interns a descriptor's names. Rows that name unknown statuses are left out: [`super::check`] reports them.
     pub fn new(descriptor: Descriptor) -> Self {
-        let index = |names: Vec<&str>| -> HashMap<String, usize> {
+        let index = |names: Vec<&str>| -> Names {
             names
                 .into_iter()
                 .enumerate()

@@ -1,14 +1,19 @@
-//! The calls into a component: one fresh store each.
+//! The calls into a component: one fresh store each, and no answer is taken as it comes.
+
+use std::cell::Cell;
 
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
-use super::bindings::exports::runwarden::policy::{execution, guard, health, lifecycle};
+use super::answers::Answer;
+use super::bindings::exports::runwarden::notify::notifier;
+use super::bindings::exports::runwarden::policy::{execution, guard, health, lifecycle, migrate};
 use super::bindings::runwarden::types::types as shared;
 use super::convert;
 use super::fault::PolicyFault;
-use super::instance::{CallState, classify, store};
+use super::instance::{CallState, classify, classify_start, store};
 use super::limits::Limits;
+use super::text::line;
 use crate::model::{Actor, DurationMs, Entity, Fields, HistoryRow, Lifecycle, Outcome, Reason, Timestamp};
 
 /// A component ready to be called.
@@ -17,6 +22,8 @@ pub(super) struct Callable<'a> {
     pub(super) label: &'a str,
     pub(super) pre: &'a InstancePre<CallState>,
     pub(super) limits: Limits,
+    /// Fuel that the last call used.
+    pub(super) spent: Cell<u64>,
 }
 
 /// What a call may see beside the entity.
@@ -141,17 +148,45 @@ pub struct Assessed {
     pub message: String,
 }
 
-/// The levels a health function may answer.
-const LEVELS: [&str; 6] = ["healthy", "idle", "unresponsive", "stale", "orphaned", "zombie"];
+impl<'a> Callable<'a> {
+    pub(super) fn new(label: &'a str, pre: &'a InstancePre<CallState>, limits: Limits) -> Self {
+        Self {
+            label,
+            pre,
+            limits,
+            spent: Cell::new(0),
+        }
+    }
 
-impl Callable<'_> {
+    /// Whether an instance can be made.
+    pub(super) fn start(&self) -> Result<(), PolicyFault> {
+        self.enter("instantiation", |_, _| Ok(())).map(drop)
+    }
+
+    /// Whether an exported interface has the functions and types of WIT 0.1; runs nothing but instantiation.
+    pub(super) fn probe(&self, interface: &str) -> Result<(), PolicyFault> {
+        let pre = self.pre;
+        self.enter("instantiation", |store, instance| match interface {
+            "runwarden:policy/lifecycle" => lifecycle::GuestIndices::new(pre)?.load(store, instance).map(drop),
+            "runwarden:policy/guard" => guard::GuestIndices::new(pre)?.load(store, instance).map(drop),
+            "runwarden:policy/execution" => execution::GuestIndices::new(pre)?.load(store, instance).map(drop),
+            "runwarden:policy/health" => health::GuestIndices::new(pre)?.load(store, instance).map(drop),
+            "runwarden:policy/migrate" => migrate::GuestIndices::new(pre)?.load(store, instance).map(drop),
+            "runwarden:notify/notifier" => notifier::GuestIndices::new(pre)?.load(store, instance).map(drop),
+            _ => Ok(()),
+        })?;
+        Ok(())
+    }
+
     /// The descriptor as the component gives it.
     pub(super) fn describe(&self) -> Result<lifecycle::Descriptor, PolicyFault> {
         const FUNCTION: &str = "lifecycle.describe";
-        let indices = self.indices(FUNCTION, lifecycle::GuestIndices::new(self.pre))?;
-        self.run(FUNCTION, |store, instance| {
-            indices.load(&mut *store, instance)?.call_describe(store)
-        })
+        let indices = || lifecycle::GuestIndices::new(self.pre);
+        self.run(
+            FUNCTION,
+            |store, instance| indices()?.load(store, instance),
+            |guest, store| guest.call_describe(store),
+        )
     }
 
     /// Asks the guard: none when it admits, else its code and words.
@@ -161,7 +196,6 @@ impl Callable<'_> {
         asked: GuardRequest<'_>,
     ) -> Result<Option<(String, String)>, PolicyFault> {
         const FUNCTION: &str = "guard.evaluate";
-        let indices = self.indices(FUNCTION, guard::GuestIndices::new(self.pre))?;
         let request = guard::Request {
             entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
             target: asked.target.to_owned(),
@@ -173,62 +207,31 @@ impl Callable<'_> {
             surroundings: asked.surroundings.shown(),
             ext: Vec::new(),
         };
-        let answer = self.run(FUNCTION, |store, instance| {
-            indices.load(&mut *store, instance)?.call_evaluate(store, &request)
-        })?;
-        let decision = answer.map_err(|fault| self.reported(FUNCTION, fault))?;
-        self.refuse_critical(FUNCTION, &decision.ext)?;
-        if decision.admitted {
-            return Ok(None);
-        }
-        let code = if decision.code.is_empty() {
-            "guard".to_owned()
-        } else {
-            decision.code
-        };
-        Ok(Some((code, decision.message)))
+        let indices = || guard::GuestIndices::new(self.pre);
+        let answer = self.run(
+            FUNCTION,
+            |store, instance| indices()?.load(store, instance),
+            |guest, store| guest.call_evaluate(store, &request),
+        )?;
+        self.answer(FUNCTION).decision(answer)
     }
 
-    /// Asks what an ending means. The answer is an edge the policy declared, or a fault.
+    /// Asks what an ending means. The answer is an edge that the host can take, or a fault.
     pub(super) fn verdict(&self, lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> Result<Judged, PolicyFault> {
         const FUNCTION: &str = "execution.verdict";
-        let indices = self.indices(FUNCTION, execution::GuestIndices::new(self.pre))?;
         let ending = ending(lifecycle, asked);
-        let answer = self.run(FUNCTION, |store, instance| {
-            indices.load(&mut *store, instance)?.call_verdict(store, &ending)
-        })?;
-        let judgement = answer.map_err(|fault| self.reported(FUNCTION, fault))?;
-        self.refuse_critical(FUNCTION, &judgement.ext)?;
-        let bad = |why: String| PolicyFault::BadAnswer {
-            policy: self.label.to_owned(),
-            function: FUNCTION,
-            why,
-        };
-        if lifecycle.edge(&asked.entity.status, &judgement.status).is_none() {
-            return Err(bad(format!("no edge {} -> {}", asked.entity.status, judgement.status)));
-        }
-        if !lifecycle.admits_reason(&judgement.code) {
-            return Err(bad(format!("reason code `{}` is not declared", judgement.code)));
-        }
-        let patch = convert::fields(judgement.patch).map_err(bad)?;
-        if let Some(name) = patch.keys().find(|name| lifecycle.field(name).is_none()) {
-            return Err(bad(format!("field `{name}` is not declared")));
-        }
-        Ok(Judged {
-            outcome: Outcome {
-                status: judgement.status,
-                code: judgement.code,
-            },
-            summary: judgement.summary,
-            patch,
-            retry_after: judgement.retry_after.map(DurationMs::from_ms),
-        })
+        let indices = || execution::GuestIndices::new(self.pre);
+        let answer = self.run(
+            FUNCTION,
+            |store, instance| indices()?.load(store, instance),
+            |guest, store| guest.call_verdict(store, &ending),
+        )?;
+        self.answer(FUNCTION).judgement(answer, lifecycle, &asked.entity.status)
     }
 
     /// Asks how an entity is.
     pub(super) fn assess(&self, lifecycle: &Lifecycle, seen: &Observed<'_>) -> Result<Assessed, PolicyFault> {
         const FUNCTION: &str = "health.assess";
-        let indices = self.indices(FUNCTION, health::GuestIndices::new(self.pre))?;
         let observation = health::Observation {
             entity: convert::entity(seen.entity, &lifecycle.descriptor().reads),
             process: seen.process.to_owned(),
@@ -240,65 +243,53 @@ impl Callable<'_> {
             surroundings: seen.surroundings.shown(),
             ext: Vec::new(),
         };
-        let answer = self.run(FUNCTION, |store, instance| {
-            indices.load(&mut *store, instance)?.call_assess(store, &observation)
-        })?;
-        let assessment = answer.map_err(|fault| self.reported(FUNCTION, fault))?;
-        if !LEVELS.contains(&assessment.level.as_str()) {
-            let why = format!("`{}` is no level of health", assessment.level);
-            return Err(PolicyFault::BadAnswer {
-                policy: self.label.to_owned(),
-                function: FUNCTION,
-                why,
-            });
-        }
-        Ok(Assessed {
-            level: assessment.level,
-            message: assessment.message,
-        })
+        let indices = || health::GuestIndices::new(self.pre);
+        let answer = self.run(
+            FUNCTION,
+            |store, instance| indices()?.load(store, instance),
+            |guest, store| guest.call_assess(store, &observation),
+        )?;
+        self.answer(FUNCTION).assessment(answer)
     }
 
     /// Runs one call in a store of its own.
-    fn run<R>(
+    fn run<G, R>(
         &self,
         function: &'static str,
-        call: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<R>,
+        load: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<G>,
+        call: impl FnOnce(G, &mut Store<CallState>) -> wasmtime::Result<R>,
     ) -> Result<R, PolicyFault> {
+        let (guest, mut store) = self.enter(function, load)?;
+        let answered = call(guest, &mut store).map_err(|error| classify(&store, function, &error));
+        let left = store.get_fuel().expect("the engine counts fuel");
+        self.spent.set(self.limits.fuel.saturating_sub(left));
+        answered
+    }
+
+    /// Makes an instance in a store of its own, and finds a function in it.
+    fn enter<G>(
+        &self,
+        function: &'static str,
+        load: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<G>,
+    ) -> Result<(G, Store<CallState>), PolicyFault> {
         let mut store = store(self.pre.engine(), self.label, self.limits);
-        let answered = self
+        let instance = self
             .pre
             .instantiate(&mut store)
-            .and_then(|instance| call(&mut store, &instance));
-        answered.map_err(|error| classify(&store, function, &error))
+            .map_err(|error| classify_start(&store, function, &error))?;
+        let found = load(&mut store, &instance).map_err(|error| PolicyFault::NotLoadable {
+            policy: self.label.to_owned(),
+            why: line(&format!("{function} is not exported as WIT 0.1 has it: {error:#}")),
+        })?;
+        Ok((found, store))
     }
 
-    fn indices<I>(&self, function: &'static str, found: wasmtime::Result<I>) -> Result<I, PolicyFault> {
-        found.map_err(|error| PolicyFault::NotLoadable {
-            policy: self.label.to_owned(),
-            why: format!("{function} is not exported as WIT 0.1 has it: {error:#}"),
-        })
-    }
-
-    fn reported(&self, function: &'static str, fault: shared::Fault) -> PolicyFault {
-        PolicyFault::Reported {
-            policy: self.label.to_owned(),
+    fn answer(&self, function: &'static str) -> Answer<'_> {
+        Answer {
+            policy: self.label,
             function,
-            code: fault.code,
-            message: fault.message,
+            limit_bytes: self.limits.answer_bytes,
         }
-    }
-
-    /// An answer with a critical part that this host does not know must not be used in part.
-    fn refuse_critical(&self, function: &'static str, ext: &[shared::ExtField]) -> Result<(), PolicyFault> {
-        let Some(unknown) = ext.iter().find(|extension| extension.critical) else {
-            return Ok(());
-        };
-        let why = format!("critical extension `{}` is not known to this host", unknown.key);
-        Err(PolicyFault::BadAnswer {
-            policy: self.label.to_owned(),
-            function,
-            why,
-        })
     }
 }
 

@@ -1,7 +1,11 @@
 //! How a component fails, told apart by cause and never by wording.
 
-use crate::model::Finding;
+use super::text::line;
+use crate::model::{Finding, Severity};
 use crate::store::StoreError;
+
+/// How many problems of one file are told; a stranger can make thousands.
+const PROBLEMS_MAX: usize = 256;
 
 /// How a call into a component failed. Nothing was written because of it.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +51,16 @@ pub enum PolicyFault {
         function: &'static str,
         /// The limit, in bytes.
         limit_bytes: usize,
+    },
+    /// Its tables wanted more elements than they may have.
+    #[error("policy `{policy}` wanted more than {limit} table elements in {function}")]
+    OutOfElements {
+        /// `name@version`.
+        policy: String,
+        /// Which function was called.
+        function: &'static str,
+        /// The limit, all tables together.
+        limit: usize,
     },
     /// It answered nonsense, or too much.
     #[error("policy `{policy}` gave an answer of {function} that cannot be used: {why}")]
@@ -101,11 +115,29 @@ pub enum InstallError {
 }
 
 impl InstallError {
+    /// Problems with their places, their words made fit to print: some are the component's.
+    pub(super) fn unusable(mut problems: Vec<Finding>) -> Self {
+        let more = problems.len().saturating_sub(PROBLEMS_MAX);
+        problems.truncate(PROBLEMS_MAX);
+        for problem in &mut problems {
+            problem.place = line(&problem.place);
+            problem.message = line(&problem.message);
+        }
+        if more > 0 {
+            let message = format!("{more} more problems");
+            problems.push(Finding {
+                severity: Severity::Error,
+                place: "…".to_owned(),
+                message,
+            });
+        }
+        Self::Unusable(problems)
+    }
+
     /// One problem with its place.
     pub(super) fn problem(place: &str, message: impl Into<String>) -> Self {
-        let severity = crate::model::Severity::Error;
-        Self::Unusable(vec![Finding {
-            severity,
+        Self::unusable(vec![Finding {
+            severity: Severity::Error,
             place: place.to_owned(),
             message: message.into(),
         }])

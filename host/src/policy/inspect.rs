@@ -62,6 +62,10 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
         let message = format!("{} bytes, at most {} are admitted", bytes.len(), limits.component_bytes);
         return Err(InstallError::problem("size", message));
     }
+    if wasmtime::Engine::detect_precompiled(bytes).is_some() {
+        let message = "compiled code: it would be run unchecked, so only components are admitted";
+        return Err(InstallError::problem("header", message));
+    }
     if !bytes.starts_with(b"\0asm") {
         let message = "not WebAssembly: build the policy for wasm32 first (a text file or a native library is none)";
         return Err(InstallError::problem("header", message));
@@ -144,6 +148,12 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
         if !version.starts_with(WIT_LINE) {
             report(format!("exports.{export}"), newer(version));
         }
+        if ours.iter().any(|known: &Export| known.interface == interface) {
+            report(
+                format!("exports.{export}"),
+                "exported in two versions: which one is meant?".to_owned(),
+            );
+        }
         ours.push(Export {
             interface: interface.to_owned(),
             version: version.to_owned(),
@@ -159,7 +169,7 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
     if problems.is_empty() {
         Ok(Inspected { exports: ours, imports })
     } else {
-        Err(InstallError::Unusable(problems))
+        Err(InstallError::unusable(problems))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use wasmtime::component::Component;
 
+use super::answers::Answer;
 use super::calls::Callable;
 use super::convert::{self, sha256_hex};
 use super::engine::engine;
@@ -9,6 +10,7 @@ use super::fault::{InstallError, PolicyFault};
 use super::inspect::{Inspected, inspect};
 use super::instance::link;
 use super::limits::Limits;
+use super::text::line;
 use crate::model::{Descriptor, Finding, Severity, check};
 
 /// A component that passed every check.
@@ -22,9 +24,11 @@ pub struct Candidate {
     pub descriptor: Descriptor,
     /// Findings that are no errors.
     pub warnings: Vec<Finding>,
+    /// What one `describe` used of its fuel.
+    pub describe_fuel: u64,
 }
 
-/// Checks a policy's bytes: size, digest, validity, imports, exports, then `describe` twice in two fresh stores, whose
+/// Checks a policy's bytes: size, digest, validity, imports, exports and their types, then `describe` twice in two fresh stores, whose
 /// answers must be equal, then the descriptor whole. No store is touched.
 ///
 /// # Errors
@@ -42,23 +46,19 @@ pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> 
     let not_loadable = |error: wasmtime::Error| {
         InstallError::Fault(PolicyFault::NotLoadable {
             policy: label.to_owned(),
-            why: format!("{error:#}"),
+            why: line(&format!("{error:#}")),
         })
     };
     let component = engine()
         .and_then(|engine| Component::new(engine, bytes))
         .map_err(not_loadable)?;
     let pre = link(&component).map_err(not_loadable)?;
-    let callable = Callable {
-        label,
-        pre: &pre,
-        limits,
-    };
-    let described = callable.describe().map_err(InstallError::Fault)?;
-    let again = callable.describe().map_err(InstallError::Fault)?;
-    let descriptor = convert::descriptor(described).map_err(InstallError::Unusable)?;
-    let second = convert::descriptor(again).map_err(InstallError::Unusable)?;
-    if descriptor != second {
+    let callable = Callable::new(label, &pre, limits);
+    callable.start().map_err(InstallError::Fault)?;
+    mistyped(&callable, &inspected)?;
+    let descriptor = describe(&callable)?;
+    let describe_fuel = callable.spent.get();
+    if descriptor != describe(&callable)? {
         let message = "two calls of `describe` gave different answers: a descriptor is data and never changes";
         return Err(InstallError::problem("lifecycle.describe", message));
     }
@@ -68,14 +68,53 @@ pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> 
         .into_iter()
         .partition(|finding| finding.severity == Severity::Error);
     if !errors.is_empty() {
-        return Err(InstallError::Unusable(errors));
+        return Err(InstallError::unusable(errors));
     }
     Ok(Candidate {
         digest,
         inspected,
         descriptor,
         warnings,
+        describe_fuel,
     })
+}
+
+/// Exports that bear a name of ours and have not its functions: found now, not when an entity needs them.
+fn mistyped(callable: &Callable<'_>, inspected: &Inspected) -> Result<(), InstallError> {
+    let mut problems = Vec::new();
+    for export in &inspected.exports {
+        match callable.probe(&export.interface) {
+            Ok(()) => {}
+            Err(PolicyFault::NotLoadable { why, .. }) => {
+                let place = format!("exports.{}@{}", export.interface, export.version);
+                problems.push(Finding {
+                    severity: Severity::Error,
+                    place,
+                    message: why,
+                });
+            }
+            Err(fault) => return Err(InstallError::Fault(fault)),
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(InstallError::unusable(problems))
+    }
+}
+
+fn describe(callable: &Callable<'_>) -> Result<Descriptor, InstallError> {
+    let raw = callable.describe().map_err(InstallError::Fault)?;
+    let descriptor = convert::descriptor(raw).map_err(InstallError::unusable)?;
+    let answer = Answer {
+        policy: callable.label,
+        function: "lifecycle.describe",
+        limit_bytes: callable.limits.answer_bytes,
+    };
+    answer
+        .weigh([descriptor.canonical().as_str()])
+        .map_err(InstallError::Fault)?;
+    Ok(descriptor)
 }
 
 /// Where the descriptor counts on a function that is not exported, or exports one that is never asked.

@@ -1,50 +1,89 @@
 //! The one constructor of stores, and the host's side of `diagnostics`.
 
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
-use wasmtime::{ResourceLimiter, Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{ResourceLimiter, Store, Trap, WasmBacktrace};
 
 use super::bindings::runwarden::host::diagnostics;
 use super::fault::PolicyFault;
-use super::limits::{
-    DIAGNOSTIC_LINE_BYTES_MAX, DIAGNOSTIC_LINES_MAX, EPOCH_TICK, INSTANCES_MAX, Limits, TABLE_ELEMENTS_MAX,
-};
+use super::limits::{DIAGNOSTIC_LINES_MAX, EPOCH_TICK, INSTANCES_MAX, Limits, TABLE_ELEMENTS_MAX};
+use super::text::line;
 
 /// What the host keeps for one call.
 pub(super) struct CallState {
     policy: String,
     limits: Limits,
-    inner: StoreLimits,
-    /// A memory or table wanted more than its limit.
-    memory_refused: bool,
+    /// Bytes of all its memories.
+    memory_bytes: usize,
+    /// Elements of all its tables.
+    table_elements: usize,
     lines: usize,
     /// What the component said of its panic.
     panic: Option<String>,
 }
 
+/// A limit on what a component holds was reached. It ends the call: a failed growth that the component could see would
+/// become a panic of its own, and nobody would learn the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Held {
+    #[error("memory")]
+    Memory,
+    #[error("table elements")]
+    Elements,
+}
+
 impl ResourceLimiter for CallState {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let answer = self.inner.memory_growing(current, desired, maximum);
-        self.memory_refused |= !matches!(answer, Ok(true));
-        answer
+        if !fits(desired, maximum) {
+            return Ok(false);
+        }
+        self.memory_bytes = grown(self.memory_bytes, current, desired);
+        if self.memory_bytes > self.limits.memory_bytes {
+            Err(wasmtime::Error::new(Held::Memory))
+        } else {
+            Ok(true)
+        }
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(wasmtime::Error::new(Held::Memory))
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let answer = self.inner.table_growing(current, desired, maximum);
-        self.memory_refused |= !matches!(answer, Ok(true));
-        answer
+        if !fits(desired, maximum) {
+            return Ok(false);
+        }
+        self.table_elements = grown(self.table_elements, current, desired);
+        if self.table_elements > TABLE_ELEMENTS_MAX {
+            Err(wasmtime::Error::new(Held::Elements))
+        } else {
+            Ok(true)
+        }
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(wasmtime::Error::new(Held::Elements))
     }
 
     fn instances(&self) -> usize {
-        self.inner.instances()
+        INSTANCES_MAX
     }
 
     fn tables(&self) -> usize {
-        self.inner.tables()
+        INSTANCES_MAX
     }
 
     fn memories(&self) -> usize {
-        self.inner.memories()
+        INSTANCES_MAX
     }
+}
+
+/// A growth past the maximum that the component itself declared is its own affair: it is told no.
+fn fits(desired: usize, maximum: Option<usize>) -> bool {
+    maximum.is_none_or(|maximum| desired <= maximum)
+}
+
+fn grown(total: usize, current: usize, desired: usize) -> usize {
+    total.saturating_add(desired.saturating_sub(current))
 }
 
 impl diagnostics::Host for CallState {
@@ -53,7 +92,7 @@ impl diagnostics::Host for CallState {
         if self.lines > DIAGNOSTIC_LINES_MAX {
             return;
         }
-        let (policy, message) = (self.policy.as_str(), cut(&message));
+        let (policy, message) = (self.policy.as_str(), line(&message));
         match level.as_str() {
             "error" => tracing::error!(policy, "{message}"),
             "warn" => tracing::warn!(policy, "{message}"),
@@ -62,34 +101,19 @@ impl diagnostics::Host for CallState {
         }
     }
 
-    fn report_panic(&mut self, message: String, file: String, line: i64, column: i64) {
-        self.panic = Some(format!("{} at {}:{line}:{column}", cut(&message), cut(&file)));
+    fn report_panic(&mut self, message: String, file: String, line_number: i64, column: i64) {
+        self.panic = Some(format!("{} at {}:{line_number}:{column}", line(&message), line(&file)));
     }
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(DIAGNOSTIC_LINE_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// A store with every limit set: the only place that makes one. Instantiation counts against the limits too.
 pub(super) fn store(engine: &wasmtime::Engine, policy: &str, limits: Limits) -> Store<CallState> {
-    let inner = StoreLimitsBuilder::new()
-        .memory_size(limits.memory_bytes)
-        .table_elements(TABLE_ELEMENTS_MAX)
-        .instances(INSTANCES_MAX)
-        .tables(INSTANCES_MAX)
-        .memories(INSTANCES_MAX)
-        .trap_on_grow_failure(true)
-        .build();
+    let policy = policy.to_owned();
     let state = CallState {
-        policy: policy.to_owned(),
+        policy,
         limits,
-        inner,
-        memory_refused: false,
+        memory_bytes: 0,
+        table_elements: 0,
         lines: 0,
         panic: None,
     };
@@ -99,7 +123,8 @@ pub(super) fn store(engine: &wasmtime::Engine, policy: &str, limits: Limits) -> 
     let ticks = limits.wall.as_millis().div_ceil(EPOCH_TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
     store.epoch_deadline_trap();
-    store.set_hostcall_fuel(limits.host_call_bytes.min(limits.answer_bytes));
+    // The engine has one number for both directions out of a component; answers are weighed when they are here.
+    store.set_hostcall_fuel(limits.host_call_bytes.max(limits.answer_bytes));
     store
 }
 
@@ -110,44 +135,77 @@ pub(super) fn link(component: &Component) -> wasmtime::Result<InstancePre<CallSt
     linker.instantiate_pre(component)
 }
 
+/// Tells why a component could not be made ready for a call, by cause.
+pub(super) fn classify_start(store: &Store<CallState>, function: &'static str, error: &wasmtime::Error) -> PolicyFault {
+    match classify(store, function, error) {
+        PolicyFault::BadAnswer { policy, why, .. } => PolicyFault::NotLoadable { policy, why },
+        fault => fault,
+    }
+}
+
 /// Tells why a call failed, by cause.
 pub(super) fn classify(store: &Store<CallState>, function: &'static str, error: &wasmtime::Error) -> PolicyFault {
     let state = store.data();
     let policy = state.policy.clone();
     let limits = state.limits;
-    if state.memory_refused {
-        return PolicyFault::OutOfMemory {
-            policy,
-            function,
-            limit_bytes: limits.memory_bytes,
-        };
+    match error.downcast_ref::<Held>() {
+        Some(Held::Memory) => {
+            return PolicyFault::OutOfMemory {
+                policy,
+                function,
+                limit_bytes: limits.memory_bytes,
+            };
+        }
+        Some(Held::Elements) => {
+            return PolicyFault::OutOfElements {
+                policy,
+                function,
+                limit: TABLE_ELEMENTS_MAX,
+            };
+        }
+        None => {}
     }
-    match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => PolicyFault::OutOfFuel {
+    let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames);
+    let trapped = |message: String, backtrace: Option<String>| PolicyFault::Trapped {
+        policy: state.policy.clone(),
+        function,
+        message,
+        backtrace: backtrace.unwrap_or_default(),
+    };
+    match (error.downcast_ref::<Trap>(), backtrace) {
+        (Some(Trap::OutOfFuel), _) => PolicyFault::OutOfFuel {
             policy,
             function,
             fuel: limits.fuel,
         },
-        Some(Trap::Interrupt) => PolicyFault::OutOfTime {
+        (Some(Trap::Interrupt), _) => PolicyFault::OutOfTime {
             policy,
             function,
             limit_ms: limits.wall.as_millis(),
         },
-        Some(trap) => {
-            let message = state.panic.clone().unwrap_or_else(|| trap.to_string());
-            let backtrace = error.downcast_ref::<wasmtime::WasmBacktrace>().map(ToString::to_string);
-            PolicyFault::Trapped {
-                policy,
-                function,
-                message,
-                backtrace: backtrace.unwrap_or_default(),
-            }
-        }
-        // No trap: the component returned, and what it returned could not be taken in.
-        None => PolicyFault::BadAnswer {
+        (Some(trap), backtrace) => trapped(state.panic.clone().unwrap_or_else(|| in_words(*trap)), backtrace),
+        // No trap, and code of the component is on the stack: it asked the host for too much.
+        (None, Some(backtrace)) => trapped(line(&error.root_cause().to_string()), Some(backtrace)),
+        // No trap, no code on the stack: it returned, and what it returned could not be taken in.
+        (None, None) => PolicyFault::BadAnswer {
             policy,
             function,
-            why: format!("{error:#}"),
+            why: line(&format!("{error:#}")),
         },
+    }
+}
+
+/// The frames, one a line; the names in them are the component's.
+fn frames(backtrace: &WasmBacktrace) -> String {
+    let lines: Vec<String> = backtrace.to_string().lines().map(line).collect();
+    lines.join("\n")
+}
+
+/// A trap's own words; where a stack lies in linear memory, its end is met as a bad access.
+fn in_words(trap: Trap) -> String {
+    match trap {
+        Trap::StackOverflow => "the stack is exhausted: a recursion without end?".to_owned(),
+        Trap::MemoryOutOfBounds => format!("{trap}: a recursion without end, or a bad pointer"),
+        _ => trap.to_string(),
     }
 }

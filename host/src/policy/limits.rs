@@ -11,7 +11,7 @@ pub struct Limits {
     pub wall: Duration,
     /// Linear memory, all of a component's memories together.
     pub memory_bytes: usize,
-    /// What an answer may weigh.
+    /// What an answer may weigh: the bytes of its texts; of a descriptor, its canonical JSON.
     pub answer_bytes: usize,
     /// What may cross to the host in one call of `diagnostics`.
     pub host_call_bytes: usize,
@@ -43,7 +43,7 @@ impl Default for Limits {
 /// Instances, tables and memories of one component: a composed component has a few of each.
 pub(super) const INSTANCES_MAX: usize = 64;
 
-/// Table elements of one component; a Rust guest has some hundreds, a JavaScript engine some thousands.
+/// Table elements of one component, all its tables together; a Rust guest has some hundreds, a JavaScript engine some thousands.
 pub(super) const TABLE_ELEMENTS_MAX: usize = 100_000;
 
 /// Length of a tick of the epoch clock.

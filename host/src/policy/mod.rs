@@ -8,6 +8,7 @@
 //! Deciding by data needs no component at all: descriptors are stored as data, and a command that asks no guard, verdict
 //! or handler makes no engine ([`engines_made`] counts).
 
+mod answers;
 mod bindings;
 mod cache;
 mod calls;
@@ -21,6 +22,7 @@ mod limits;
 mod registry;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use calls::{Assessed, GuardRequest, Judged, Observed, Surroundings, VerdictRequest};
 pub use convert::sha256_hex;

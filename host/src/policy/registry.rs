@@ -12,6 +12,7 @@ use super::engine::engine;
 use super::fault::PolicyFault;
 use super::instance::{CallState, link};
 use super::limits::Limits;
+use super::text::line;
 use crate::model::{Fields, Lifecycle, PolicyPin};
 use crate::store::{ComponentRecord, Store, StoreError};
 
@@ -185,20 +186,13 @@ impl Policies {
             None => {
                 let pre = self.link(pin).map_err(|error| PolicyFault::NotLoadable {
                     policy: label.clone(),
-                    why: format!("{error:#}"),
+                    why: line(&format!("{error:#}")),
                 })?;
                 lock(&self.linked).insert(pin.digest.clone(), pre.clone());
                 pre
             }
         };
-        call(
-            &Callable {
-                label: &label,
-                pre: &pre,
-                limits: self.limits,
-            },
-            &lifecycle,
-        )
+        call(&Callable::new(&label, &pre, self.limits), &lifecycle)
     }
 
     fn link(&self, pin: &PolicyPin) -> wasmtime::Result<InstancePre<CallState>> {

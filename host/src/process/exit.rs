@@ -69,6 +69,9 @@ pub struct StopRecord {
     pub signal: String,
     /// Whether it came to SIGKILL.
     pub forced: bool,
+    /// Whether it ended without proof; members of the set live on.
+    #[serde(default)]
+    pub given_up: bool,
 }
 
 /// A start that failed.

@@ -210,6 +210,10 @@ impl RunDir {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing tells when a lock with a bound is free"
+)]
 fn lock_within(file: &File, at_most: Duration) -> Result<(), rustix::io::Errno> {
     let until = Instant::now() + at_most;
     loop {

@@ -355,6 +355,7 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), ProcessError> {
 }
 
 /// Starts the shim, which copies itself and ends, so that nobody has to reap it later.
+#[expect(clippy::disallowed_methods, reason = "nothing tells when a busy file is free")]
 fn start_shim(shim: &Path, reference: &str, socket: &OwnedFd) -> Result<(), ProcessError> {
     let number = socket.as_raw_fd();
     let mut command = process::Command::new(shim);

@@ -43,17 +43,21 @@ pub trait Store: Send + Sync {
     fn data_version(&self) -> Result<i64, StoreError>;
 
     /// Makes an entity with its first history row, links, and (for a run) its runtime row and work: one commit.
-    /// Nothing is written unless the answer is [`Created::New`].
+    /// Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s other answers:
+    /// the key, the id, the parents.
     ///
     /// # Errors
-    /// The store failed; nothing was written.
+    /// The store failed, the policy it is pinned to is not installed, or its unique key is held by another; nothing was
+    /// written.
     fn create(&self, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, StoreError>;
 
     /// Applies a decided change: compare-and-set on the version, history, event, audit rows, key and runtime rows in
-    /// one commit. Nothing is written unless the answer is [`Applied::Written`].
+    /// one commit. Nothing is written unless the answer is [`Applied::Written`]. What is fixed at creation (kind, id,
+    /// name, tags, lineage, notify settings, creation time) stays whatever the change says; the policy pin may move.
+    /// A key that was used before is a lost race.
     ///
     /// # Errors
-    /// The store failed; nothing was written.
+    /// The store failed, or a policy it names is not installed; nothing was written.
     fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError>;
 
     /// Writes runtime rows alone: states, identities, stop intents.
@@ -80,7 +84,8 @@ pub trait Store: Send + Sync {
     /// The store cannot be read.
     fn key_use(&self, entity: &Entity, key: &str) -> Result<Option<(String, HistoryRow)>, StoreError>;
 
-    /// Entities that a word may mean; at most `limit` of them, exact matches alone if there is one.
+    /// Entities that a word may mean; at most `limit` of them, in order of their ids; an exact match alone if there is
+    /// one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -92,7 +97,8 @@ pub trait Store: Send + Sync {
     /// The store cannot be read.
     fn list(&self, query: &EntityQuery) -> Result<Vec<Entity>, StoreError>;
 
-    /// What an entity is linked to: directly above, directly below, or everything below (each once, nearest first).
+    /// What an entity is linked to: directly above, directly below, or everything below (each once, nearest first, then
+    /// in order of creation).
     ///
     /// # Errors
     /// The store cannot be read.
@@ -146,7 +152,8 @@ pub trait Store: Send + Sync {
     /// The store failed; nothing was written.
     fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError>;
 
-    /// Removes a component that no entity is pinned to and that is not active. False when it is in use.
+    /// Removes a component that no entity is pinned to and that is not active, and writes the audit row. False when it
+    /// is in use or not there. History goes on naming its digest.
     ///
     /// # Errors
     /// The store failed; nothing was written.

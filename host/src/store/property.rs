@@ -105,7 +105,10 @@ fn key_use(key: Option<usize>, status: usize) -> Option<KeyUse> {
 fn told<T: Debug>(answer: Result<T, StoreError>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
-        Err(StoreError::Failed { doing, .. }) if doing == "pinning to a policy" => "not installed".to_owned(),
+        Err(StoreError::Failed {
+            doing: "pinning to a policy",
+            ..
+        }) => "not installed".to_owned(),
         Err(StoreError::Failed { .. }) => "failed".to_owned(),
         Err(other) => format!("{other}"),
     }
@@ -113,84 +116,8 @@ fn told<T: Debug>(answer: Result<T, StoreError>) -> String {
 
 fn obey(store: &dyn Store, command: &Command) -> String {
     match command {
-        Command::Create {
-            id,
-            kind,
-            digest,
-            parents,
-            key,
-            extras,
-        } => {
-            let mut new = new_entity(store, KINDS[*kind], IDS[*id]);
-            new.parents = parents
-                .iter()
-                .map(|parent| Reference::new(KINDS[*parent % 2], IDS[*parent]))
-                .collect();
-            new.key = key_use(*key, 0);
-            DIGESTS[*digest].clone_into(&mut new.entity.policy.digest);
-            DIGESTS[*digest].clone_into(&mut new.row.policy_digest);
-            new.entity.created_at = moment(i64::try_from(*extras).unwrap());
-            if extras & 1 == 1 {
-                new.entity.name = Some(format!("n{}", id % 2));
-            }
-            if extras & 2 == 2 {
-                new.entity.tags.insert("t".to_owned(), format!("{}", id % 2));
-                new.entity.fields.insert("f".to_owned(), json!([id, null]));
-            }
-            if extras & 4 == 4 {
-                new.entity.unique_key = Some("u".to_owned());
-            }
-            if extras & 8 == 8 {
-                new.event = Some(Event {
-                    id: new.row.id.clone(),
-                    envelope: json!({"n": id}),
-                });
-            }
-            let run = (extras & 16 == 16).then(|| new_run(&new.entity.reference));
-            told(store.create(&new, run.as_ref()))
-        }
-        Command::Change {
-            id,
-            status,
-            key,
-            stale,
-            digest,
-            extras,
-        } => {
-            let Some(mut entity) = store.load(IDS[*id]).unwrap() else {
-                return "absent".to_owned();
-            };
-            entity.version -= i64::from(*stale == 0);
-            let mut effects = change(store, &entity, STATUSES[*status]);
-            effects.change.key = key_use(*key, *status);
-            let after = &mut effects.change.after;
-            after.terminal = false;
-            after.success = false;
-            if let Some(digest) = DIGESTS.get(*digest) {
-                (*digest).clone_into(&mut after.policy.digest);
-                (*digest).clone_into(&mut effects.change.row.policy_digest);
-            }
-            if extras & 1 == 1 {
-                after.unique_key = Some("u".to_owned());
-            }
-            if extras & 2 == 2 {
-                after.structural.next_attempt_at = Some(moment(5));
-                after.fields.insert("g".to_owned(), json!({"x": extras}));
-            }
-            if extras & 4 == 4 {
-                effects.change.admin.push(admin_event("override", "run/a"));
-            }
-            if extras & 8 == 8 {
-                let state = Some(STATES[extras % 3]);
-                effects.runtimes.push(RuntimeUpdate {
-                    id: 1,
-                    state,
-                    at: moment(7),
-                    ..RuntimeUpdate::default()
-                });
-            }
-            told(store.apply(&effects))
-        }
+        Command::Create { .. } => create(store, command),
+        Command::Change { .. } => alter(store, command),
         Command::End { id, success } => {
             let Some(entity) = store.load(IDS[*id]).unwrap() else {
                 return "absent".to_owned();
@@ -198,29 +125,7 @@ fn obey(store: &dyn Store, command: &Command) -> String {
             let success = if *success == 0 { Success::Yes } else { Success::No };
             told(store.apply(&ending(store, &entity, success)))
         }
-        Command::UpdateRuntime {
-            runtime,
-            state,
-            from,
-            intent,
-        } => {
-            let only_from = if *from == 0 {
-                Vec::new()
-            } else {
-                vec![RuntimeState::Starting, RuntimeState::Lost]
-            };
-            let stop_intent = (*intent == 0).then(|| stop_intent("stop"));
-            let state = Some(STATES[*state]);
-            let at = moment(9);
-            told(store.update_runtimes(&[RuntimeUpdate {
-                id: *runtime,
-                only_from,
-                state,
-                stop_intent,
-                at,
-                ..RuntimeUpdate::default()
-            }]))
-        }
+        Command::UpdateRuntime { .. } => update_runtime(store, command),
         Command::Record { target } => told(store.record(&[admin_event("noted", IDS[*target])])),
         Command::Install { digest, kind, activate } => {
             let (kind, digest) = (KINDS[*kind], DIGESTS[*digest]);
@@ -237,6 +142,122 @@ fn obey(store: &dyn Store, command: &Command) -> String {
         }
         Command::Forget { .. } => String::new(),
     }
+}
+
+fn create(store: &dyn Store, command: &Command) -> String {
+    let Command::Create {
+        id,
+        kind,
+        digest,
+        parents,
+        key,
+        extras,
+    } = command
+    else {
+        unreachable!("another command")
+    };
+    let mut new = new_entity(store, KINDS[*kind], IDS[*id]);
+    new.parents = parents
+        .iter()
+        .map(|parent| Reference::new(KINDS[*parent % 2], IDS[*parent]))
+        .collect();
+    new.key = key_use(*key, 0);
+    DIGESTS[*digest].clone_into(&mut new.entity.policy.digest);
+    DIGESTS[*digest].clone_into(&mut new.row.policy_digest);
+    new.entity.created_at = moment(i64::try_from(*extras).unwrap());
+    if extras & 1 == 1 {
+        new.entity.name = Some(format!("n{}", id % 2));
+    }
+    if extras & 2 == 2 {
+        new.entity.tags.insert("t".to_owned(), format!("{}", id % 2));
+        new.entity.fields.insert("f".to_owned(), json!([id, null]));
+    }
+    if extras & 4 == 4 {
+        new.entity.unique_key = Some("u".to_owned());
+    }
+    if extras & 8 == 8 {
+        new.event = Some(Event {
+            id: new.row.id.clone(),
+            envelope: json!({"n": id}),
+        });
+    }
+    let run = (extras & 16 == 16).then(|| new_run(&new.entity.reference));
+    told(store.create(&new, run.as_ref()))
+}
+
+fn alter(store: &dyn Store, command: &Command) -> String {
+    let Command::Change {
+        id,
+        status,
+        key,
+        stale,
+        digest,
+        extras,
+    } = command
+    else {
+        unreachable!("another command")
+    };
+    let Some(mut entity) = store.load(IDS[*id]).unwrap() else {
+        return "absent".to_owned();
+    };
+    entity.version -= i64::from(*stale == 0);
+    let mut effects = change(store, &entity, STATUSES[*status]);
+    effects.change.key = key_use(*key, *status);
+    let after = &mut effects.change.after;
+    after.terminal = false;
+    after.success = false;
+    if let Some(digest) = DIGESTS.get(*digest) {
+        (*digest).clone_into(&mut after.policy.digest);
+        (*digest).clone_into(&mut effects.change.row.policy_digest);
+    }
+    if extras & 1 == 1 {
+        after.unique_key = Some("u".to_owned());
+    }
+    if extras & 2 == 2 {
+        after.structural.next_attempt_at = Some(moment(5));
+        after.fields.insert("g".to_owned(), json!({"x": extras}));
+    }
+    if extras & 4 == 4 {
+        effects.change.admin.push(admin_event("override", "run/a"));
+    }
+    if extras & 8 == 8 {
+        let state = Some(STATES[extras % 3]);
+        effects.runtimes.push(RuntimeUpdate {
+            id: 1,
+            state,
+            at: moment(7),
+            ..RuntimeUpdate::default()
+        });
+    }
+    told(store.apply(&effects))
+}
+
+fn update_runtime(store: &dyn Store, command: &Command) -> String {
+    let Command::UpdateRuntime {
+        runtime,
+        state,
+        from,
+        intent,
+    } = command
+    else {
+        unreachable!("another command")
+    };
+    let only_from = if *from == 0 {
+        Vec::new()
+    } else {
+        vec![RuntimeState::Starting, RuntimeState::Lost]
+    };
+    let stop_intent = (*intent == 0).then(|| stop_intent("stop"));
+    let state = Some(STATES[*state]);
+    let at = moment(9);
+    told(store.update_runtimes(&[RuntimeUpdate {
+        id: *runtime,
+        only_from,
+        state,
+        stop_intent,
+        at,
+        ..RuntimeUpdate::default()
+    }]))
 }
 
 /// Everything that can be read, as text.
@@ -331,11 +352,11 @@ proptest! {
             store.install(&[component("play", "second")], &[activation("play", "second")], &[]).unwrap();
         }
         for command in &commands {
-            if let Command::Forget { id } = command {
-                if file.load(IDS[*id]).unwrap().is_some() {
-                    forget(&path, IDS[*id]);
-                    memory.forget(IDS[*id]);
-                }
+            if let Command::Forget { id } = command
+                && file.load(IDS[*id]).unwrap().is_some()
+            {
+                forget(&path, IDS[*id]);
+                memory.forget(IDS[*id]);
             }
             prop_assert_eq!(obey(&file, command), obey(&memory, command), "{:?}", command);
         }

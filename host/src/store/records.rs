@@ -98,8 +98,6 @@ pub enum Created {
         /// The runtime row's id.
         runtime_id: Option<i64>,
     },
-    /// The id is or was in use (removed entities included).
-    IdTaken,
     /// The idempotency key stands for this entity; `command_digest` says for which command.
     KeyUsed {
         /// The entity made with the key.
@@ -107,6 +105,8 @@ pub enum Created {
         /// The digest of the command it was made with.
         command_digest: String,
     },
+    /// The id is or was in use (removed entities included).
+    IdTaken,
     /// A parent does not exist.
     ParentMissing(Reference),
     /// A parent is terminal or is being stopped: nothing may be started below it.

@@ -1,5 +1,6 @@
 //! Makes an entity, pinned to the policy in force, with its first history row.
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
@@ -84,8 +85,10 @@ pub(crate) fn make(
             key: key.clone(),
             command_digest: digest(&command),
         });
+        crash::point("create.decided");
         match host.store().create(&new, run(&new).as_ref())? {
             Created::New { entity, runtime_id } => {
+                crash::point("create.committed");
                 host.wake();
                 return Ok(Made {
                     entity: *entity,

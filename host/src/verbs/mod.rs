@@ -2,6 +2,8 @@
 
 mod create;
 mod enclosing;
+#[cfg(test)]
+mod faults;
 mod identity;
 mod kill;
 mod policy;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Fields, Invalid, Lifecycle, coerce};
@@ -59,7 +60,9 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
         descriptor: descriptor.canonical(),
         bytes: bytes.to_vec(),
     };
+    crash::point("install.checked");
     host.store().install(&[component], &activations, &events)?;
+    crash::point("install.committed");
     Ok(Installed {
         candidate,
         was_present,

@@ -44,15 +44,14 @@ fn by_name_or_id(host: &Host, word: &str) -> Result<Entity, Error> {
     {
         return Ok(entity);
     }
-    if kind.is_none() {
-        if let Some(named) = host
+    if kind.is_none()
+        && let Some(named) = host
             .store()
             .look_up(&Lookup::Name(word.to_owned()), 1)?
             .into_iter()
             .next()
-        {
-            return Ok(named);
-        }
+    {
+        return Ok(named);
     }
     if id.chars().count() < PREFIX_CHARS_MIN {
         return Err(host.not_found(word));

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
@@ -112,14 +113,17 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
         token,
     };
     let directory = RunDir::at(host.run_dir(&attempt.entity.reference.id));
+    crash::point("run.intent_committed");
     let held = match hold(host, &attempt, start, &directory) {
         Ok(held) => held,
         Err(error) => return failed(host, &selected, attempt, &refusal(&error)),
     };
+    crash::point("run.held");
     if !commit_identities(host, &attempt, &held)? {
         held.abandon()?;
         return killed_at_the_gate(host, &attempt);
     }
+    crash::point("run.identities_committed");
     open(host, &selected, attempt, held, directory)
 }
 
@@ -316,6 +320,7 @@ fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, dire
     let (terminal, stdin) = (held.terminal.take(), held.stdin.take());
     match held.open_gate() {
         Ok(Opened::Started(control)) => {
+            crash::point("run.gate_opened");
             let entity = attempt.entity;
             Ok(Begun::Running(Box::new(Running {
                 entity,

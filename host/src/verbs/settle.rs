@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
@@ -17,22 +18,39 @@ use crate::model::{
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
-use crate::verbs::transition::{surroundings, write};
+use crate::verbs::transition::{TransitionOutcome, surroundings, write};
 use crate::work::Work;
 
 /// Records the end of a run if its exit file tells one and the store does not; answers the entity as it then is.
 ///
 /// # Errors
 /// The store failed, or the exit file cannot be read: nothing was written.
-pub fn settle(host: &Host, entity: Entity) -> Result<Entity, Error> {
-    let Some(runtime) = unsettled_runtime(host, &entity)? else {
-        return Ok(entity);
-    };
-    let Some(record) = exit_record(&runtime)? else {
-        return Ok(entity);
-    };
-    record_end(host, &entity, &runtime, &record)?;
-    Ok(host.store().load(&entity.reference.id)?.unwrap_or(entity))
+pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
+    for _ in 0..CHANGES_MAX {
+        let Some(runtime) = unsettled_runtime(host, &entity)? else {
+            return Ok(entity);
+        };
+        let Some(record) = exit_record(&runtime)? else {
+            return Ok(entity);
+        };
+        let settled = record_end(host, &entity, &runtime, &record)?;
+        entity = host.store().load(&entity.reference.id)?.unwrap_or(entity);
+        if settled == Settled::Done {
+            break;
+        }
+    }
+    Ok(entity)
+}
+
+/// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.
+const CHANGES_MAX: usize = 4;
+
+/// Whether an end is recorded as far as it can be now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    Done,
+    /// The entity changed meanwhile.
+    LookAgain,
 }
 
 /// The newest runtime of an entity if it may have an end that is not recorded.
@@ -58,15 +76,15 @@ pub(crate) fn run_directory(path: &[u8]) -> RunDir {
 }
 
 /// Writes an end, and what it says of the runtime, in one commit.
-fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitRecord) -> Result<(), Error> {
+fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitRecord) -> Result<Settled, Error> {
     if stop_goes_on(record) {
-        return Ok(());
+        return Ok(Settled::Done);
     }
     let update = runtime_update(runtime, record, host.now());
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if record.stop.is_some() && !record.set.empty {
+    if ending(record).0 != Ending::Natural && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         return note_runtime(host, runtime, update);
     }
@@ -75,24 +93,29 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
         return note_runtime(host, runtime, update);
     };
     command.expected_statuses = Some(vec![entity.status.clone()]);
-    // A conflict means that somebody else recorded it, from the same file.
-    write(host, entity, &command, &[update])?;
-    Ok(())
+    crash::point("settle.judged");
+    match write(host, entity, &command, std::slice::from_ref(&update))? {
+        TransitionOutcome::Applied { .. } => Ok(Settled::Done),
+        // Somebody else recorded it from the same file, or a report came between.
+        TransitionOutcome::Conflict(_) => Ok(Settled::LookAgain),
+        // Its policy has no way from the status it reported to that end: the refusal is in the audit rows, once.
+        TransitionOutcome::Rejected(_) => note_runtime(host, runtime, update),
+    }
 }
 
 /// Writes what an exit record says of the runtime, unless the row says it already.
-fn note_runtime(host: &Host, runtime: &Runtime, update: RuntimeUpdate) -> Result<(), Error> {
+fn note_runtime(host: &Host, runtime: &Runtime, update: RuntimeUpdate) -> Result<Settled, Error> {
     let known = update.state == Some(runtime.state) && update.stop_unconfirmed == Some(runtime.stop_unconfirmed);
     if !known {
         host.store().update_runtimes(&[update])?;
         host.wake();
     }
-    Ok(())
+    Ok(Settled::Done)
 }
 
 /// A stop is not over: its outcome is recorded when the set is empty or given up.
-const fn stop_goes_on(record: &ExitRecord) -> bool {
-    record.stop.is_some() && !record.set.empty && record.set.survivors_total == 0
+fn stop_goes_on(record: &ExitRecord) -> bool {
+    !record.set.empty && record.stop.as_ref().is_some_and(|stop| !stop.given_up)
 }
 
 /// A run that reported its own end and went on: how its process ended is added, no verdict, no new event.
@@ -102,7 +125,7 @@ fn record_late(
     runtime: &Runtime,
     record: &ExitRecord,
     update: RuntimeUpdate,
-) -> Result<(), Error> {
+) -> Result<Settled, Error> {
     if entity.structural.cause.is_some() || record.spawn_error.is_some() {
         return note_runtime(host, runtime, update);
     }
@@ -112,8 +135,10 @@ fn record_late(
     command.patch = patch(&lifecycle, record, ending.cause(ended));
     command.patch.remove("ended_at");
     command.expected_version = Some(entity.version);
-    write(host, entity, &command, &[update])?;
-    Ok(())
+    Ok(match write(host, entity, &command, &[update])? {
+        TransitionOutcome::Conflict(_) => Settled::LookAgain,
+        TransitionOutcome::Applied { .. } | TransitionOutcome::Rejected(_) => Settled::Done,
+    })
 }
 
 /// What the ending means, as a command for the one write path.

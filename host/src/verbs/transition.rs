@@ -1,5 +1,6 @@
 //! The one path that writes a status: whoever asks (a run's end, a kill, a sweep, the command), it goes through here.
 
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
@@ -89,8 +90,10 @@ pub(crate) fn write(
             change: *change,
             runtimes: runtimes.to_vec(),
         };
+        crash::point("transition.decided");
         match host.store().apply(&effects)? {
             Applied::Written => {
+                crash::point("transition.committed");
                 host.wake();
                 return Ok(applied(&effects.change, effects.change.event.as_ref(), &entity));
             }
@@ -124,10 +127,8 @@ fn admitted(host: &Host, lifecycle: &Lifecycle, entity: &Entity, command: &Trans
     let guarded = lifecycle
         .edge(&entity.status, &command.target)
         .is_some_and(|edge| edge.guarded);
-    if guarded {
-        if let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
-            return Ok(Admission::Refused(refusal));
-        }
+    if guarded && let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
+        return Ok(Admission::Refused(refusal));
     }
     let key = command.idempotency_key.as_ref().map(|key| KeyUse {
         key: key.clone(),

@@ -7,6 +7,7 @@ use super::find::{self, Subject};
 use crate::context::{Context, meant};
 use crate::draw;
 use crate::errors::{Failure, Outcome};
+use crate::exit::Exit;
 use crate::output::{Page, Report, Style, Text};
 
 /// Show what a policy allows, in words or as a drawing
@@ -78,6 +79,12 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
         }
         (None, None) => return Err(Failure::usage("no policy is given")),
     };
+    if args.form == Form::Svg && !draw::Graph::new(&subject.lifecycle, None).is_drawable() {
+        return Err(
+            Failure::new(Exit::UNUSABLE, "too_large", "the graph is too large to be drawn here")
+                .hint("--as dot writes it for Graphviz, --as matrix shows every pair"),
+        );
+    }
     Ok(Shown {
         subject,
         form: args.form,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{CachedStatement, Connection, FileControl, OpenFlags, Params, Row, StatementStatus};
+use rusqlite::{CachedStatement, Connection, FileControl, OpenFlags, Params, Row, StatementStatus, ffi};
 
 /// How long a write waits for another process's lock.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
@@ -49,6 +49,8 @@ pub struct Counts {
     pub sorts: u64,
     /// Steps of SQLite's virtual machine: the work of a statement, whatever the machine.
     pub vm_steps: u64,
+    /// Pages asked for, found in the cache or not: how far statements reach into the database.
+    pub pages: u64,
     /// Checkpoints made.
     pub checkpoints: u64,
 }
@@ -63,6 +65,7 @@ pub(super) struct Counters {
     scan_steps: AtomicU64,
     sorts: AtomicU64,
     vm_steps: AtomicU64,
+    pages: AtomicU64,
     pub(super) checkpoints: AtomicU64,
 }
 
@@ -78,6 +81,7 @@ impl Counters {
             scan_steps: read(&self.scan_steps),
             sorts: read(&self.sorts),
             vm_steps: read(&self.vm_steps),
+            pages: read(&self.pages),
             checkpoints: read(&self.checkpoints),
         }
     }
@@ -173,6 +177,23 @@ impl Db {
             Reads::Only => "PRAGMA query_only = ON",
             Reads::AndWrites => "PRAGMA query_only = OFF",
         })
+    }
+
+    /// Counts the pages that were asked for since the last time.
+    pub(super) fn note_pages(&self) {
+        let pages = [ffi::SQLITE_DBSTATUS_CACHE_HIT, ffi::SQLITE_DBSTATUS_CACHE_MISS]
+            .into_iter()
+            .map(|status| {
+                let (mut current, mut highest) = (0, 0);
+                // SAFETY: the handle is open as long as the connection is, nobody else uses it meanwhile, and both
+                // numbers are ours; the last argument sets the count to nothing.
+                unsafe {
+                    ffi::sqlite3_db_status(self.connection.handle(), status, &raw mut current, &raw mut highest, 1);
+                }
+                u64::try_from(current).unwrap_or(0)
+            })
+            .sum();
+        self.counters.pages.fetch_add(pages, Ordering::Relaxed);
     }
 
     /// Every row of a query.

@@ -121,6 +121,7 @@ fn count_pin(db: &Db, component: i64, change: i64) -> rusqlite::Result<()> {
 }
 
 /// Makes an entity; see [`crate::store::Store::create`].
+#[expect(clippy::too_many_lines, reason = "two statements with a value a line")]
 pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, Fault> {
     if let Some(key) = &new.key {
         let sql = "SELECT entity, command_digest FROM keys WHERE scope = ?1 AND key = ?2";
@@ -286,8 +287,13 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
     let change = &effects.change;
     let row = change.after.row;
     let lost = || Ok(Applied::Lost(load(db, &change.after.reference.id)?.map(Box::new)));
-    let sql = "SELECT component FROM entities WHERE entity = ?1 AND version = ?2";
-    let Some(before) = db.row(sql, [row, change.expected_version], |found| found.get::<_, i64>(0))? else {
+    let sql = "SELECT e.component, c.component FROM entities e \
+               LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL WHERE e.entity = ?1 AND e.version = ?2";
+    let digest = &change.after.policy.digest;
+    let found = db.row(sql, params![row, change.expected_version, digest], |found| {
+        Ok((found.get::<_, i64>(0)?, found.get::<_, Option<i64>>(1)?))
+    })?;
+    let Some((before, pin)) = found else {
         return lost();
     };
     if let Some(key) = &change.key {
@@ -297,7 +303,7 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
             return lost();
         }
     }
-    let pin = pinned(db, &change.after.policy.digest)?;
+    let pin = pin.ok_or_else(|| Fault::Refused(not_installed(digest)))?;
     if update(db, pin, change)? == 0 {
         return lost();
     }

@@ -101,7 +101,11 @@ pub(super) fn history(db: &Db, query: &HistoryQuery, store: &str) -> rusqlite::R
             conditions.push_str(" AND t.entity = (SELECT entity FROM entity_ids WHERE id = ?)");
             "t.version"
         }
-        None => "t.transition",
+        None => {
+            // Bounded below, so that the count of scan steps tells of nothing but scans.
+            conditions.push_str(" AND t.transition > 0");
+            "t.transition"
+        }
     };
     if let Some(since) = query.since {
         parameters.push(since.as_ms().into());

@@ -24,6 +24,10 @@ mod store;
 mod writer;
 
 #[cfg(test)]
+mod growth;
+#[cfg(test)]
+mod pages;
+#[cfg(test)]
 pub(crate) mod tests;
 
 pub use connection::{Counts, Tuning};

@@ -71,6 +71,8 @@ fn by_prefix(db: &Db, kind: Option<&str>, prefix: &str, limit: usize) -> rusqlit
 /// Where a listing begins: the narrowest index that has its rows in order of creation.
 struct Walk {
     from: &'static str,
+    /// The walked index's own column for the entity's number: SQLite does not carry the order over a join.
+    row: &'static str,
     conditions: String,
     parameters: Vec<Parameter>,
 }
@@ -88,8 +90,8 @@ pub(super) fn list(db: &Db, query: &EntityQuery) -> rusqlite::Result<Vec<Entity>
     for walk in walks(query) {
         let limit = query.limit.map_or(-1, |most| i64::try_from(most).unwrap_or(i64::MAX));
         let sql = format!(
-            "SELECT {COLUMNS} FROM {} {JOINS} WHERE {} ORDER BY e.entity DESC LIMIT ?",
-            walk.from, walk.conditions
+            "SELECT {COLUMNS} FROM {} {JOINS} WHERE {} ORDER BY {} DESC LIMIT ?",
+            walk.from, walk.conditions, walk.row
         );
         let parameters = walk.parameters.into_iter().chain([limit.into()]);
         let rows = db.rows(&sql, params_from_iter(parameters), decode)?;
@@ -106,6 +108,7 @@ pub(super) fn list(db: &Db, query: &EntityQuery) -> rusqlite::Result<Vec<Entity>
 fn walks(query: &EntityQuery) -> Vec<Walk> {
     let walk = |from, conditions: &str| Walk {
         from,
+        row: if query.tags.is_empty() { "e.entity" } else { "t.entity" },
         conditions: conditions.to_owned(),
         parameters: Vec::new(),
     };
@@ -175,13 +178,18 @@ fn narrow(walk: &mut Walk, query: &EntityQuery, statuses: &[String]) {
     if let Some(since) = query.since {
         // The index of creation times tells the first number in question, so that older rows are not walked; a clock
         // that was set back only makes that number smaller.
-        let first = " AND e.entity >= (SELECT coalesce(min(s.entity), 9223372036854775807) \
+        let first = " >= (SELECT coalesce(min(s.entity), 9223372036854775807) \
                       FROM entities s INDEXED BY entities_by_creation WHERE s.created_at_ms >= ?)";
-        walk.and(first, since.as_ms());
+        let first = format!(" AND {}{first}", walk.row);
+        walk.and(&first, since.as_ms());
         walk.and(" AND e.created_at_ms >= ?", since.as_ms());
+    } else {
+        // Bounded below, so that the count of scan steps tells of nothing but scans.
+        walk.conditions.push_str(&format!(" AND {} > 0", walk.row));
     }
     if let Some(before) = query.before_row {
-        walk.and(" AND e.entity < ?", before);
+        let older = format!(" AND {} < ?", walk.row);
+        walk.and(&older, before);
     }
 }
 

@@ -48,7 +48,9 @@ impl Readers {
         let db = lent.db.as_ref().expect("it is taken out only when it is given back");
         db.write("BEGIN", [])?;
         let answer = read(db);
-        match db.write("COMMIT", []) {
+        let ended = db.write("COMMIT", []);
+        db.note_pages();
+        match ended {
             Ok(_) => answer,
             Err(error) => {
                 let _ = db.connection.execute_batch("ROLLBACK"); // no snapshot may stay open in the pool

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
@@ -24,8 +24,12 @@ const QUEUE_MAX: usize = 1_024;
 /// The most commands of one commit, so that the first of them does not wait for too many others.
 const BATCH_MAX: usize = 512;
 
-/// Pages of the log (4 MiB of 4 KiB) from which on it is worked into the database.
+/// Pages of the log (4 MiB of 4 KiB) from which on a process that goes on writing works it into the database.
 const CHECKPOINT_PAGES: i64 = 1_024;
+
+/// The same (1 MiB) for the first commit of a process. A command that finds no other process at the store reads the whole
+/// log to open it, so short commands keep it short.
+const CHECKPOINT_PAGES_FIRST: i64 = 256;
 
 /// Asking for the size of the log costs as much as a small statement: a process asks at its first commit and then at
 /// every so many.
@@ -240,7 +244,10 @@ impl Work {
                 reserve::keep(&self.source.path); // given up earlier, perhaps, and there is room again
                 reserved = true;
             }
-            self.checkpoint_when_due();
+            // Whoever makes a home waits for it: the log full of components is left to the next command.
+            if !batch.iter().any(|job| matches!(job.command, Command::Install(_))) {
+                self.checkpoint_when_due();
+            }
         }
     }
 
@@ -277,15 +284,19 @@ impl Work {
         if let Err(error) = db.write("BEGIN IMMEDIATE", []) {
             return all(&explain(error, &path, doing, started.elapsed()));
         }
+        let alone = batch.len() == 1; // rolled back whole if it writes nothing: it needs no savepoint
         let mut outcomes = Vec::with_capacity(batch.len());
         for job in batch {
-            let outcome = in_savepoint(db, &job.command)
-                .map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
+            let run = if alone {
+                job.command.run(db)
+            } else {
+                in_savepoint(db, &job.command)
+            };
+            let outcome = run.map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
             if db.connection.is_autocommit() {
                 // SQLite ended the transaction: nothing of the batch is there, whatever was answered so far.
-                let error = outcome.err().unwrap_or_else(|| StoreError::Full {
-                    path: path.display().to_string(),
-                });
+                let source = "the transaction ended by itself".into();
+                let error = outcome.err().unwrap_or(StoreError::Failed { doing, source });
                 return all(&error);
             }
             outcomes.push(outcome);
@@ -302,6 +313,7 @@ impl Work {
             let _ = db.connection.execute_batch("ROLLBACK"); // fails when SQLite did it already
             return all(&explain(error, &path, doing, started.elapsed()));
         }
+        db.note_pages();
         self.committed += 1;
         self.source.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.source
@@ -312,17 +324,38 @@ impl Work {
     }
 
     /// Works the log into the database when it has grown past its mark, after everybody was answered.
+    ///
+    /// A log that is worked in is begun anew by the next write, but only while a connection somewhere remembers that it
+    /// is: a chain of short processes would never see it shrink, and each would read all of it. So a process that finds
+    /// a long log at its first commit also empties it, if nobody is reading.
     fn checkpoint_when_due(&self) {
         if self.committed % CHECKPOINT_EVERY != 1 {
             return;
         }
         let Some(db) = &self.db else { return };
-        let pages = |sql| db.row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
-        let Ok(Some((log, done))) = pages("PRAGMA wal_checkpoint(NOOP)") else {
+        let pages = |sql| {
+            db.row(sql, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+                .ok()
+                .flatten()
+        };
+        let Some((log, done)) = pages("PRAGMA wal_checkpoint(NOOP)") else {
             return;
         };
-        if log - done > CHECKPOINT_PAGES && pages("PRAGMA wal_checkpoint(PASSIVE)").is_ok() {
-            self.source.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        let most = match self.committed {
+            1 => CHECKPOINT_PAGES_FIRST,
+            _ => CHECKPOINT_PAGES,
+        };
+        if log - done <= most {
+            return;
+        }
+        let worked_in = pages("PRAGMA wal_checkpoint(PASSIVE)");
+        self.source.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        if self.committed == 1 && worked_in.is_some_and(|(log, done)| log == done) {
+            let patience = self.source.tuning.busy_wait;
+            if db.connection.busy_timeout(Duration::ZERO).is_ok() {
+                let _ = pages("PRAGMA wal_checkpoint(TRUNCATE)"); // somebody reads: another process will do it
+                let _ = db.connection.busy_timeout(patience); // fails only for a closed connection
+            }
         }
     }
 }

@@ -1,0 +1,44 @@
+//! One file per figure.
+
+mod cold;
+mod decide;
+mod ends;
+mod fill;
+mod growth;
+mod guard;
+mod memory;
+mod ping;
+mod raw;
+mod size;
+mod start;
+mod transitions;
+
+use anyhow::Result;
+
+use crate::harness::{Effort, Row};
+
+/// What measures a figure.
+pub type Figure = fn(Effort) -> Result<Vec<Row>>;
+
+/// Every figure, by name, in the order in which they are measured.
+pub const FIGURES: &[(&str, Figure)] = &[
+    ("decide", decide::figure),
+    ("guard", guard::figure),
+    ("transitions", transitions::figure),
+    ("cold", cold::figure),
+    ("start", start::figure),
+    ("memory", memory::figure),
+    ("size", size::figure),
+    ("growth", growth::figure),
+    ("ends", ends::figure),
+];
+
+/// Seconds as text, in the unit that reads best.
+fn time(seconds: f64) -> String {
+    match seconds {
+        small if small < 1e-6 => format!("{:.0} ns", small * 1e9),
+        small if small < 1e-3 => format!("{:.1} µs", small * 1e6),
+        small if small < 1.0 => format!("{:.2} ms", small * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
+}

@@ -1,0 +1,327 @@
+//! `demo`: everything that is promised, shown on real processes in a home of its own, each step verified.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::errors::{Failure, Outcome};
+use crate::exit::Exit;
+use crate::output::{Output, Style, Text};
+
+/// Show what Runwarden does, on real processes, in a temporary home
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Keep the home afterwards and say where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+const EXAMPLES: &str = "EXAMPLES
+  runwarden demo
+  runwarden demo --keep
+
+Nothing outside the temporary home is touched. Exit 0 says that every step was verified.";
+
+/// A program that ignores TERM, hides a child in a session of its own, and writes the child's number.
+const STUBBORN: &str = "trap '' TERM; setsid sleep 1000 & echo $! > hidden.pid; echo working; wait; sleep 1000";
+
+/// Runs the steps in order; the first one that does not hold ends it.
+pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
+    let home = TemporaryHome::new()?;
+    let demo = Demo {
+        output: context.output,
+        width: context.page().width,
+        home: home.path.clone(),
+    };
+    let steps: [(&str, Act); 7] = [
+        ("a run's end is known, with its true exit code", Demo::an_end_is_known),
+        ("death by a signal is no exit code", Demo::a_signal_is_no_exit),
+        (
+            "a start that cannot be is a recorded failure",
+            Demo::a_failed_start_is_recorded,
+        ),
+        ("a play with a run below it", Demo::a_play_with_a_run),
+        (
+            "a stubborn tree is stopped, and nothing of it is left",
+            Demo::a_stubborn_tree_is_stopped,
+        ),
+        ("a terminal status stays", Demo::a_terminal_status_stays),
+        (
+            "a policy is swapped and rolled back under a living run",
+            Demo::a_policy_is_swapped,
+        ),
+    ];
+    for (number, (title, step)) in (1..).zip(steps) {
+        context
+            .output
+            .text(&Text::styled(Style::Strong, format!("{number}. {title}")))
+            .map_err(|error| io("say", &error))?;
+        if let Err(why) = step(&demo) {
+            return Err(Failure::new(
+                Exit::NO,
+                "demo",
+                format!("step {number} did not hold: {why}"),
+            ));
+        }
+    }
+    let done = Text::styled(Style::Good, format!("{} steps, each verified.", steps.len()));
+    context.output.text(&done).map_err(|error| io("say", &error))?;
+    if args.keep {
+        let kept = home.keep();
+        let words = format!("kept: export RUNWARDEN_HOME={}", kept.display());
+        context
+            .output
+            .text(&Text::of(words))
+            .map_err(|error| io("say", &error))?;
+    }
+    Ok(Exit::DONE)
+}
+
+/// A step holds, or says why not.
+type Step = Result<(), String>;
+
+/// What a step does.
+type Act = fn(&Demo) -> Step;
+
+struct Demo {
+    output: Output,
+    width: Option<u16>,
+    home: PathBuf,
+}
+
+/// What a command of the demo answered.
+struct Answer {
+    code: i32,
+    out: String,
+}
+
+impl Demo {
+    fn an_end_is_known(&self) -> Step {
+        let run = self.tell(&[
+            "run",
+            "--quiet",
+            "--id",
+            "hello",
+            "--",
+            "sh",
+            "-c",
+            "echo hello from a run; exit 7",
+        ])?;
+        expect("the program's own code", run.code, 7)?;
+        let entity = self.entity("hello")?;
+        expect("status", &entity["status"], "failed")?;
+        expect("exit_code", &entity["fields"]["exit_code"], 7)
+    }
+
+    fn a_signal_is_no_exit(&self) -> Step {
+        let run = self.tell(&["run", "--quiet", "--id", "struck", "--", "sh", "-c", "kill -KILL $$"])?;
+        expect("128 and the signal", run.code, 137)?;
+        let entity = self.entity("struck")?;
+        expect("term_signal", &entity["fields"]["term_signal"], 9)?;
+        expect("an exit code", entity["fields"]["exit_code"].is_null(), true)
+    }
+
+    fn a_failed_start_is_recorded(&self) -> Step {
+        let run = self.tell(&["run", "--quiet", "--id", "absent", "--", "./no-such-program"])?;
+        expect("not found", run.code, 127)?;
+        let entity = self.entity("absent")?;
+        expect("status", &entity["status"], "failed")?;
+        expect("reason", &entity["reason"]["code"], "run.failed.spawn_error")
+    }
+
+    fn a_play_with_a_run(&self) -> Step {
+        self.holds(&["create", "play", "--id", "opening-night"])?;
+        let directory = self.home.display().to_string();
+        let program = ["--", "sh", "-c", STUBBORN];
+        let start = [
+            "run",
+            "--detach",
+            "--id",
+            "stubborn",
+            "--parent",
+            "play/opening-night",
+            "--cwd",
+            &directory,
+        ];
+        self.holds(&[&start[..], &program[..]].concat())?;
+        let hidden = self.home.join("hidden.pid");
+        self.holds(&["ls", "--tree"])?;
+        until("the hidden child to be there", || hidden.exists())
+    }
+
+    fn a_stubborn_tree_is_stopped(&self) -> Step {
+        self.holds(&["kill", "--grace", "500ms", "stubborn"])?;
+        let entity = self.entity("stubborn")?;
+        expect("status", &entity["status"], "cancelled")?;
+        expect("reason", &entity["reason"]["code"], "run.cancelled.force_kill")?;
+        expect("proof", &entity["reason"]["evidence"][0]["proof"], "subreaper_echild")?;
+        let hidden = std::fs::read_to_string(self.home.join("hidden.pid")).map_err(|error| error.to_string())?;
+        let process = Path::new("/proc").join(hidden.trim());
+        if process.exists() {
+            Err(format!("process {} lives on", hidden.trim()))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn a_terminal_status_stays(&self) -> Step {
+        let back = self.tell(&["transition", "stubborn", "completed", "--reason", "run.completed.ok"])?;
+        expect("rejected", back.code, 5)?;
+        self.holds(&["history", "stubborn"])?;
+        expect("status", &self.entity("stubborn")?["status"], "cancelled")
+    }
+
+    fn a_policy_is_swapped(&self) -> Step {
+        self.holds(&["run", "--detach", "--id", "old-rules", "--", "sleep", "1000"])?;
+        self.holds(&["policy", "activate", "schedule_run@1", "--reason", "to show it"])?;
+        self.holds(&["create", "schedule_run", "--id", "under-1"])?;
+        self.holds(&["policy", "rollback", "schedule_run", "--reason", "shown"])?;
+        self.holds(&["create", "schedule_run", "--id", "under-2"])?;
+        expect(
+            "the version it was created under",
+            &self.entity("under-1")?["policy"]["version"],
+            "1.0.0",
+        )?;
+        expect(
+            "the version after the rollback",
+            &self.entity("under-2")?["policy"]["version"],
+            "2.0.0",
+        )?;
+        expect("the run lives on", &self.entity("old-rules")?["status"], "running")?;
+        self.holds(&["kill", "old-rules"])?;
+        let waited = self.tell(&["wait", "old-rules"])?;
+        expect("ended without success", waited.code, 1)
+    }
+
+    /// Shows a command and what it says, and gives its answer.
+    fn tell(&self, arguments: &[&str]) -> Result<Answer, String> {
+        let shown = arguments.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        self.say(&Text::styled(Style::Dim, format!("   $ runwarden {shown}")))?;
+        let answer = self.ask(arguments)?;
+        for line in answer.out.lines() {
+            self.say(&Text::of(format!("   {}", line.replace('\t', "  "))))?;
+        }
+        Ok(answer)
+    }
+
+    /// As [`Demo::tell`], for a command that must succeed.
+    fn holds(&self, arguments: &[&str]) -> Step {
+        expect("its exit code", self.tell(arguments)?.code, 0)
+    }
+
+    fn entity(&self, id: &str) -> Result<Value, String> {
+        let answer = self.ask(&["show", "--json", id])?;
+        serde_json::from_str(&answer.out).map_err(|error| format!("show {id}: {error}"))
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command
+            .arg("--home")
+            .arg(&self.home)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit());
+        for name in ["RUNWARDEN_STORE", "RUNWARDEN_ID", "RUNWARDEN_REF"] {
+            command.env_remove(name);
+        }
+        if let Some(width) = self.width {
+            command.env("COLUMNS", width.saturating_sub(3).to_string());
+        }
+        let output = command.output().map_err(|error| error.to_string())?;
+        let code = output.status.code().unwrap_or(-1);
+        Ok(Answer {
+            code,
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        })
+    }
+
+    fn say(&self, text: &Text) -> Step {
+        self.output.text(text).map_err(|error| error.to_string())
+    }
+}
+
+fn expect<T: std::fmt::Debug, U: std::fmt::Debug + PartialEq<T>>(what: &str, found: U, wanted: T) -> Step {
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found:?} instead of {wanted:?}"))
+    }
+}
+
+/// Waits for what a program that was just started does first.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "between two looks at what another process does, at most for the bound"
+)]
+fn until(what: &str, holds: impl Fn() -> bool) -> Step {
+    const LOOKS: u32 = 500;
+    for _ in 0..LOOKS {
+        if holds() {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Err(format!("waited 5 s in vain for {what}"))
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+fn io(doing: &str, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::IO, "system", format!("cannot {doing}")).cause(error.to_string())
+}
+
+/// A home that is removed when the demo ends, whatever lives in it ended first.
+struct TemporaryHome {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl TemporaryHome {
+    fn new() -> Outcome<Self> {
+        let mut name = [0; 8];
+        rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| io("draw a name", &error.into()))?;
+        let path = std::env::temp_dir().join(format!("runwarden-demo-{:016x}", u64::from_le_bytes(name)));
+        std::fs::create_dir(&path).map_err(|error| io("make a temporary home", &error))?;
+        Ok(Self { path, kept: false })
+    }
+
+    fn keep(mut self) -> PathBuf {
+        self.kept = true;
+        self.path.clone()
+    }
+}
+
+impl Drop for TemporaryHome {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // After a step that did not hold, something may live on: it is ended before its record goes.
+        if let Ok(program) = std::env::current_exe() {
+            let runs = ["stubborn", "old-rules"];
+            let mut kill = Command::new(program);
+            kill.arg("--home")
+                .arg(&self.path)
+                .args(["kill", "--grace", "0"])
+                .args(runs);
+            let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
+        if std::fs::remove_dir_all(&self.path).is_err() {
+            let _ = writeln!(std::io::stderr(), "left behind: {}", self.path.display());
+        }
+    }
+}

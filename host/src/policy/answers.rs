@@ -1,0 +1,191 @@
+//! What a component answered, judged like input from a stranger. Nothing of an answer is used unless all of it may be.
+
+use super::bindings::exports::runwarden::policy::{execution, guard, health};
+use super::bindings::runwarden::types::types as shared;
+use super::calls::{Assessed, Judged};
+use super::convert;
+use super::fault::PolicyFault;
+use super::text::line;
+use crate::model::{DurationMs, Fields, Lifecycle, Outcome, coerce};
+
+/// The levels a health function may answer.
+const LEVELS: [&str; 6] = ["healthy", "idle", "unresponsive", "stale", "orphaned", "zombie"];
+
+/// Fields that say what the host observed of an ending; a verdict says what it means, not what it was.
+const OBSERVED: [&str; 4] = ["ended_at", "exit_code", "term_signal", "cause"];
+
+/// How long a code in an answer may be.
+const CODE_BYTES_MAX: usize = 64;
+
+/// Whose answer it is, and to what.
+pub(super) struct Answer<'a> {
+    pub(super) policy: &'a str,
+    pub(super) function: &'static str,
+    pub(super) limit_bytes: usize,
+}
+
+impl Answer<'_> {
+    /// A guard's: none when it admits, else its code and words.
+    pub(super) fn decision(
+        &self,
+        answer: Result<guard::Decision, shared::Fault>,
+    ) -> Result<Option<(String, String)>, PolicyFault> {
+        let decision = answer.map_err(|fault| self.reported(&fault))?;
+        self.extensions(&decision.ext)?;
+        self.weigh([decision.code.as_str(), &decision.message])?;
+        if decision.admitted {
+            let contradicts = !decision.code.is_empty();
+            return if contradicts {
+                Err(self.bad("it admits, and gives a code for a refusal"))
+            } else {
+                Ok(None)
+            };
+        }
+        let code = if decision.code.is_empty() {
+            "guard".to_owned()
+        } else {
+            decision.code
+        };
+        if !is_code(&code) {
+            let why = format!("`{}` is no code: lower-case words joined by underscores", line(&code));
+            return Err(self.bad(why));
+        }
+        Ok(Some((code, line(&decision.message))))
+    }
+
+    /// A verdict's: an edge that the host can take from `status`, declared words and fields alone.
+    pub(super) fn judgement(
+        &self,
+        answer: Result<execution::Judgement, shared::Fault>,
+        lifecycle: &Lifecycle,
+        status: &str,
+    ) -> Result<Judged, PolicyFault> {
+        let judgement = answer.map_err(|fault| self.reported(&fault))?;
+        self.extensions(&judgement.ext)?;
+        let patched = judgement
+            .patch
+            .iter()
+            .flat_map(|entry| [entry.name.as_str(), &entry.json]);
+        let texts = [
+            judgement.status.as_str(),
+            &judgement.code,
+            judgement.summary.as_deref().unwrap_or_default(),
+        ];
+        self.weigh(texts.into_iter().chain(patched))?;
+        let patch = self.patch(judgement.patch, lifecycle)?;
+        self.edge(lifecycle, status, &judgement.status, &patch)?;
+        if !lifecycle.admits_reason(&judgement.code) {
+            return Err(self.bad(format!("reason code `{}` is not declared", line(&judgement.code))));
+        }
+        if judgement.retry_after.is_some_and(|delay| delay < 0) {
+            return Err(self.bad("it wants another attempt in the past"));
+        }
+        Ok(Judged {
+            outcome: Outcome {
+                status: judgement.status,
+                code: judgement.code,
+            },
+            summary: judgement.summary.as_deref().map(line),
+            patch,
+            retry_after: judgement.retry_after.map(DurationMs::from_ms),
+        })
+    }
+
+    /// A health.
+    pub(super) fn assessment(
+        &self,
+        answer: Result<health::Assessment, shared::Fault>,
+    ) -> Result<Assessed, PolicyFault> {
+        let assessment = answer.map_err(|fault| self.reported(&fault))?;
+        self.extensions(&assessment.ext)?;
+        self.weigh([assessment.level.as_str(), &assessment.message])?;
+        if !LEVELS.contains(&assessment.level.as_str()) {
+            return Err(self.bad(format!("`{}` is no level of health", line(&assessment.level))));
+        }
+        Ok(Assessed {
+            level: assessment.level,
+            message: line(&assessment.message),
+        })
+    }
+
+    /// Texts that together are within the limit.
+    pub(super) fn weigh<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Result<(), PolicyFault> {
+        let bytes: usize = texts.into_iter().map(str::len).sum();
+        if bytes <= self.limit_bytes {
+            return Ok(());
+        }
+        Err(self.bad(format!(
+            "it has {bytes} bytes, at most {} are admitted",
+            self.limit_bytes
+        )))
+    }
+
+    /// Values that fit their fields, in the form in which fields are kept.
+    fn patch(&self, raw: Vec<shared::NamedJson>, lifecycle: &Lifecycle) -> Result<Fields, PolicyFault> {
+        let mut patch = convert::fields(raw).map_err(|why| self.bad(line(&why)))?;
+        for (name, value) in &mut patch {
+            let Some(field) = lifecycle.field(name) else {
+                return Err(self.bad(format!("field `{}` is not declared", line(name))));
+            };
+            if OBSERVED.contains(&name.as_str()) {
+                return Err(self.bad(format!(
+                    "field `{name}` says what was observed: a verdict cannot change it"
+                )));
+            }
+            *value = coerce(name, field.kind, value).map_err(|error| self.bad(line(&error.to_string())))?;
+        }
+        Ok(patch)
+    }
+
+    /// The edge is declared, and nobody but the host is needed to take it.
+    fn edge(&self, lifecycle: &Lifecycle, from: &str, to: &str, patch: &Fields) -> Result<(), PolicyFault> {
+        let Some(edge) = lifecycle.edge(from, to) else {
+            return Err(self.bad(format!("no edge {from} -> {}", line(to))));
+        };
+        let missing = edge.required_patch.iter().any(|name| !patch.contains_key(name));
+        let obstacles = [
+            (edge.guarded, "is guarded"),
+            (!edge.actors.is_empty(), "restricts actors"),
+            (missing, "requires a patch"),
+        ];
+        match obstacles.iter().find(|(holds, _)| *holds) {
+            Some((_, why)) => Err(self.bad(format!("the edge {from} -> {to} {why}: a verdict cannot take it"))),
+            None => Ok(()),
+        }
+    }
+
+    /// An answer with a critical part that this host does not know must not be used in part.
+    fn extensions(&self, ext: &[shared::ExtField]) -> Result<(), PolicyFault> {
+        let Some(unknown) = ext.iter().find(|extension| extension.critical) else {
+            return Ok(());
+        };
+        Err(self.bad(format!(
+            "critical extension `{}` is not known to this host",
+            line(&unknown.key)
+        )))
+    }
+
+    fn reported(&self, fault: &shared::Fault) -> PolicyFault {
+        let (code, message) = (line(&fault.code), line(&fault.message));
+        PolicyFault::Reported {
+            policy: self.policy.to_owned(),
+            function: self.function,
+            code,
+            message,
+        }
+    }
+
+    fn bad(&self, why: impl Into<String>) -> PolicyFault {
+        PolicyFault::BadAnswer {
+            policy: self.policy.to_owned(),
+            function: self.function,
+            why: why.into(),
+        }
+    }
+}
+
+/// Lower-case words joined by underscores.
+fn is_code(code: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    code.len() <= CODE_BYTES_MAX && code.starts_with(|c: char| c.is_ascii_lowercase()) && code.bytes().all(fits)
+}

@@ -1,0 +1,39 @@
+//! What ships, and the example that authors copy.
+
+use runwarden_test_guests::SESSION_PAUSED;
+
+use crate::model::Descriptor;
+use crate::policy::{Limits, prepare};
+
+#[test]
+fn every_bundled_component_passes_the_checks_and_says_what_its_descriptor_says() {
+    for bundled in runwarden_bundled::POLICIES {
+        let candidate = prepare(bundled.component, Limits::DEFAULT)
+            .unwrap_or_else(|error| panic!("{} {}: {error:?}", bundled.name, bundled.version));
+        let shipped: Descriptor = serde_json::from_str(bundled.descriptor).unwrap();
+        assert_eq!(candidate.descriptor, shipped, "{} {}", bundled.name, bundled.version);
+        assert_eq!(candidate.digest, bundled.digest);
+        assert_eq!(candidate.warnings, [], "{} {}", bundled.name, bundled.version);
+    }
+}
+
+#[test]
+fn no_bundled_policy_comes_near_its_fuel() {
+    for bundled in runwarden_bundled::POLICIES {
+        let candidate = prepare(bundled.component, Limits::DEFAULT).unwrap();
+        let used = candidate.describe_fuel;
+        assert!(
+            used > 0 && used < Limits::DEFAULT.fuel / 100,
+            "{} uses {used}",
+            bundled.name
+        );
+    }
+}
+
+#[test]
+fn the_example_session_paused_passes_the_checks() {
+    let candidate = prepare(SESSION_PAUSED, Limits::DEFAULT).unwrap();
+    assert_eq!(candidate.descriptor.label(), "session@1.1.0");
+    assert_eq!(candidate.warnings, []);
+    assert!(candidate.inspected.exports("health"));
+}

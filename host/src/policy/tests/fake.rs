@@ -1,0 +1,120 @@
+//! A store of components alone.
+
+use std::collections::BTreeMap;
+
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+use crate::store::{
+    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
+    NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
+};
+
+/// Holds components and their descriptors; every other method is one that policies never call.
+#[derive(Default)]
+pub(super) struct FakeStore {
+    components: BTreeMap<String, (String, Vec<u8>)>,
+}
+
+impl FakeStore {
+    pub(super) fn add(&mut self, digest: &str, descriptor: &str, bytes: Vec<u8>) {
+        self.components
+            .insert(digest.to_owned(), (descriptor.to_owned(), bytes));
+    }
+}
+
+fn never<T>() -> Result<T, StoreError> {
+    unreachable!("policies read components and nothing else")
+}
+
+impl Store for FakeStore {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.components.get(digest).map(|(descriptor, _)| descriptor.clone()))
+    }
+
+    fn component_bytes(&self, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.components.get(digest).map(|(_, bytes)| bytes.clone()))
+    }
+
+    fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn activations(&self, _: &str) -> Result<Vec<Activation>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn data_version(&self) -> Result<i64, StoreError> {
+        never()
+    }
+
+    fn create(&self, _: &NewEntity, _: Option<&NewRun>) -> Result<Created, StoreError> {
+        never()
+    }
+
+    fn apply(&self, _: &EffectSet) -> Result<Applied, StoreError> {
+        never()
+    }
+
+    fn update_runtimes(&self, _: &[RuntimeUpdate]) -> Result<(), StoreError> {
+        never()
+    }
+
+    fn record(&self, _: &[AdminEvent]) -> Result<(), StoreError> {
+        never()
+    }
+
+    fn load(&self, _: &str) -> Result<Option<Entity>, StoreError> {
+        never()
+    }
+
+    fn key_use(&self, _: &Entity, _: &str) -> Result<Option<(String, HistoryRow)>, StoreError> {
+        never()
+    }
+
+    fn look_up(&self, _: &Lookup, _: usize) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
+    fn list(&self, _: &EntityQuery) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
+    fn linked(&self, _: &Entity, _: Scope) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
+    fn history(&self, _: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        never()
+    }
+
+    fn envelope(&self, _: &str) -> Result<Option<serde_json::Value>, StoreError> {
+        never()
+    }
+
+    fn admin_events(&self, _: &AdminQuery) -> Result<Vec<AdminEvent>, StoreError> {
+        never()
+    }
+
+    fn runtimes(&self, _: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError> {
+        never()
+    }
+
+    fn work(&self, _: &Entity) -> Result<Option<Work>, StoreError> {
+        never()
+    }
+
+    fn install(&self, _: &[Component], _: &[Activation], _: &[AdminEvent]) -> Result<(), StoreError> {
+        never()
+    }
+
+    fn activate(&self, _: &Activation, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn remove_component(&self, _: &str, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+}

@@ -1,0 +1,147 @@
+//! Installed guests, and what they are asked.
+
+use std::sync::{Arc, OnceLock};
+
+use runwarden_test_guests::{Mode, hostile};
+use serde_json::json;
+
+use super::fake::FakeStore;
+use crate::model::{Actor, Create, Entity, Fields, Lifecycle, Outcome, PolicyPin, Reason, Timestamp, create};
+use crate::policy::{
+    Assessed, Candidate, GuardRequest, InstallError, Judged, Limits, Observed, Policies, PolicyFault, Surroundings,
+    VerdictRequest, prepare,
+};
+
+/// What `prepare` made of the hostile guest in a mode.
+pub(super) fn prepared(mode: Mode) -> Result<Candidate, InstallError> {
+    prepare(&hostile(mode), Limits::DEFAULT)
+}
+
+/// The place and message of every problem; a fault is not among them.
+pub(super) fn problems(bytes: &[u8]) -> Vec<(String, String)> {
+    match prepare(bytes, Limits::DEFAULT) {
+        Err(InstallError::Unusable(findings)) => findings.into_iter().map(|f| (f.place, f.message)).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The fault of a check that failed in a call.
+pub(super) fn fault(bytes: &[u8], limits: Limits) -> PolicyFault {
+    match prepare(bytes, limits) {
+        Err(InstallError::Fault(fault)) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The policies of a store that holds the hostile guest in every mode, each under its own digest.
+pub(super) struct Installed {
+    pub(super) policies: Policies,
+    _cache: tempfile::TempDir,
+}
+
+impl Installed {
+    pub(super) fn new(modes: &[Mode]) -> Self {
+        Self::within(modes, Limits::DEFAULT)
+    }
+
+    pub(super) fn within(modes: &[Mode], limits: Limits) -> Self {
+        static HONEST: OnceLock<String> = OnceLock::new();
+        let honest = HONEST.get_or_init(|| prepared(Mode::Honest).unwrap().descriptor.canonical());
+        let mut store = FakeStore::default();
+        for mode in modes {
+            store.add(&digest(*mode), honest, hostile(*mode));
+        }
+        let cache = tempfile::tempdir().unwrap();
+        Self {
+            policies: Policies::new(Arc::new(store), cache.path(), limits),
+            _cache: cache,
+        }
+    }
+
+    /// Asks the guard of a mode whether a gadget may be held.
+    pub(super) fn guard(&self, mode: Mode) -> Result<Option<(String, String)>, PolicyFault> {
+        let entity = self.gadget(mode);
+        let nothing = Fields::new();
+        let asked = GuardRequest {
+            entity: &entity,
+            target: "held",
+            reason: &Reason::code("gadget.held.asked"),
+            actor: &Actor::new("operator", "test"),
+            patch: &nothing,
+            guards: &nothing,
+            overridden: false,
+            surroundings: &Surroundings::default(),
+        };
+        self.policies.guard(&pin(mode), asked)
+    }
+
+    /// Asks the verdict function of a mode what exit code 7 means.
+    pub(super) fn verdict(&self, mode: Mode) -> Result<Judged, PolicyFault> {
+        let entity = self.gadget(mode);
+        let by_table = Outcome {
+            status: "spoiled".to_owned(),
+            code: "gadget.spoiled.bad".to_owned(),
+        };
+        let asked = VerdictRequest {
+            entity: &entity,
+            exit_code: Some(7),
+            signal: None,
+            cause: "exit",
+            started_at: Timestamp::from_ms(1_000),
+            ended_at: Timestamp::from_ms(3_000),
+            duration: crate::model::DurationMs::from_ms(2_000),
+            usage: Some((1, 2, 3)),
+            artifacts: &[("log".to_owned(), "a.txt".to_owned())],
+            evidence_wanted: false,
+            artifacts_missing: &[],
+            last_output: b"bye\n",
+            by_table: Some(&by_table),
+            surroundings: &Surroundings::default(),
+        };
+        self.policies.verdict(&pin(mode), &asked)
+    }
+
+    /// Asks the health function of a mode.
+    pub(super) fn assess(&self, mode: Mode) -> Result<Assessed, PolicyFault> {
+        self.assess_under(mode, &pin(mode))
+    }
+
+    /// Asks the health function of a pinned policy about a gadget of a mode.
+    pub(super) fn assess_under(&self, mode: Mode, pin: &PolicyPin) -> Result<Assessed, PolicyFault> {
+        let entity = self.gadget(mode);
+        let seen = Observed {
+            entity: &entity,
+            process: "alive",
+            last_activity_at: Timestamp::from_ms(1_000),
+            messages: 0,
+            has_artifacts: false,
+            has_stale_locks: false,
+            spawn_kind: "agent",
+            surroundings: &Surroundings::default(),
+        };
+        self.policies.assess(pin, &seen)
+    }
+
+    fn gadget(&self, mode: Mode) -> Entity {
+        let lifecycle: Arc<Lifecycle> = self.policies.lifecycle(&digest(mode)).unwrap().unwrap();
+        let mut command = Create::new("gadget", "g1", Actor::new("system", "test"));
+        command.reason.code = "gadget.working.made".to_owned();
+        let new = create(&lifecycle, &pin(mode), &command, "store", Timestamp::from_ms(1_000)).unwrap();
+        let mut entity = new.entity;
+        entity.set_field("note", &json!("new"));
+        entity
+    }
+}
+
+/// The digest a mode is installed under: its name says more than its hash.
+pub(super) fn digest(mode: Mode) -> String {
+    format!("{:064}", mode as u8)
+}
+
+fn pin(mode: Mode) -> PolicyPin {
+    PolicyPin {
+        name: "gadget".to_owned(),
+        version: "1.0.0".to_owned(),
+        digest: digest(mode),
+    }
+}

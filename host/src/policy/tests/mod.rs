@@ -1,0 +1,17 @@
+//! Components that behave, misbehave and are none, really compiled and called.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
+
+mod bundled;
+mod cache;
+mod calls;
+mod determinism;
+mod fake;
+mod guests;
+mod install;
+mod limits;
+mod shapes;
+mod sources;

@@ -1,0 +1,232 @@
+//! Every call a verb makes of its store fails once, before and after its work: nothing is left half-written, and the
+//! verb said again comes to the same end.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::host::{Config, Host};
+use crate::model::{Actor, Create, Reason, Transition};
+use crate::policy::Limits;
+use crate::store::samples::new_run;
+use crate::store::{FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When};
+use crate::verbs::create::{make, policy_for};
+use crate::verbs::{Activating, IdChoice, activate, create, report, settle, transition};
+
+/// A verb as a test calls it.
+type Verb = fn(&Host) -> Result<(), Error>;
+
+fn error() -> StoreError {
+    StoreError::Busy { waited_ms: 0 }
+}
+
+struct Bench {
+    host: Host,
+    store: Arc<FaultyStore<MemoryStore>>,
+    _home: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config {
+            home: home.path().to_owned(),
+            database: None,
+            limits: Limits::DEFAULT,
+            clock: Clock::System,
+            program: Path::new("/nonexistent").to_owned(),
+            shim: &[],
+        };
+        let store = Arc::new(FaultyStore::new(MemoryStore::named("faulty01")));
+        let inner: Arc<dyn Store> = Arc::<FaultyStore<MemoryStore>>::clone(&store);
+        let host = Host::with_store(config, inner);
+        host.ensure_bundled().unwrap();
+        for id in ["s", "parent"] {
+            create(&host, &Create::new("session", id, tester()), IdChoice::Given, None).unwrap();
+        }
+        ended_run(&host);
+        Self {
+            host,
+            store,
+            _home: home,
+        }
+    }
+}
+
+fn tester() -> Actor {
+    Actor::new("operator", "tests")
+}
+
+/// A run whose exit record waits to be recorded.
+fn ended_run(host: &Host) {
+    let selected = policy_for(host, "run", None).unwrap();
+    let directory = host.run_dir("r");
+    let made = make(
+        host,
+        &Create::new("run", "r", tester()),
+        IdChoice::Given,
+        &selected,
+        |new| {
+            let mut run: NewRun = new_run(&new.entity.reference);
+            run.runtime.attempt_token = "t".to_owned();
+            run.runtime.run_dir = Some(directory.clone().into_os_string().into_encoded_bytes());
+            run.runtime.stop_intent = None;
+            Some(run)
+        },
+    );
+    made.unwrap();
+    std::fs::create_dir_all(&directory).unwrap();
+    let record = json!({
+        "v": 1, "token": "t", "worker_pid": 7, "raw_status": 768, "exit_code": 3, "term_signal": null,
+        "core_dumped": false, "cause": "exit", "stop": null, "started_at_ms": 1, "ended_at_ms": 2, "duration_ms": 1,
+        "user_ms": 0, "system_ms": 0, "max_rss_bytes": 0, "boot_id": "b", "lost_output_bytes": 0, "spawn_error": null,
+        "set": {"empty": true, "proof": "subreaper_echild", "survivors": [], "survivors_total": 0},
+    });
+    std::fs::write(directory.join("exit.json"), record.to_string()).unwrap();
+}
+
+/// Every entity's row agrees with its history, and every end has its one event.
+fn assert_whole(store: &dyn Store, context: &str) {
+    for id in ["s", "parent", "r", "new"] {
+        let Some(entity) = store.load(id).unwrap() else {
+            continue;
+        };
+        let query = HistoryQuery {
+            id: Some(id.to_owned()),
+            ..HistoryQuery::default()
+        };
+        let rows = store.history(&query).unwrap();
+        let versions: Vec<i64> = rows.iter().map(|row| row.version).collect();
+        let expected: Vec<i64> = (1..=entity.version).collect();
+        assert_eq!(versions, expected, "{context}: {id}");
+        assert_eq!(rows.last().unwrap().status, entity.status, "{context}: {id}");
+        let ends = rows
+            .iter()
+            .filter(|row| row.previous_status.as_deref() != Some(&row.status) && row.status != "running");
+        for row in ends {
+            assert!(
+                store.envelope(row.id.as_str()).unwrap().is_some(),
+                "{context}: {id} ended unheard"
+            );
+        }
+    }
+}
+
+/// Fails each call in turn, then says the verb again.
+fn check(verb: Verb, done: fn(&dyn Store) -> bool) {
+    for when in [When::Before, When::After] {
+        for nth in 1.. {
+            let bench = Bench::new();
+            let before = bench.store.calls();
+            bench.store.plan(PlannedFault {
+                call: before + nth,
+                when,
+                error,
+            });
+            let outcome = verb(&bench.host);
+            let made = bench.store.calls() - before;
+            let context = format!("call {nth} of {made}, {when:?}");
+            assert_whole(bench.store.inner(), &context);
+            if made < nth {
+                assert!(
+                    outcome.is_ok() && done(bench.store.inner()),
+                    "{context}: it fails by itself"
+                );
+                break;
+            }
+            let again = verb(&bench.host);
+            assert!(
+                done(bench.store.inner()),
+                "{context}: said again it is not done: {outcome:?}, then {again:?}"
+            );
+            assert_whole(bench.store.inner(), &context);
+        }
+    }
+}
+
+fn status(store: &dyn Store, id: &str) -> Option<String> {
+    store.load(id).unwrap().map(|entity| entity.status)
+}
+
+#[test]
+fn a_creation_survives_every_failing_call() {
+    check(
+        |host| {
+            let mut command = Create::new("session", "new", tester());
+            command.idempotency_key = Some("k".to_owned());
+            command.parents = vec![crate::model::Reference::new("session", "parent")];
+            create(host, &command, IdChoice::Given, None).map(|_| ())
+        },
+        |store| status(store, "new").as_deref() == Some("running"),
+    );
+}
+
+#[test]
+fn a_transition_survives_every_failing_call() {
+    check(
+        |host| {
+            let entity = host.store().load("s")?.expect("it was created");
+            let mut command = Transition::new("completed", Reason::code("run.completed.ok"), tester());
+            command.idempotency_key = Some("k".to_owned());
+            transition(host, &entity, &command).map(|_| ())
+        },
+        |store| status(store, "s").as_deref() == Some("completed"),
+    );
+}
+
+#[test]
+fn a_recorded_end_survives_every_failing_call() {
+    check(
+        |host| {
+            let entity = host.store().load("r")?.expect("it was created");
+            settle(host, entity).map(|_| ())
+        },
+        |store| {
+            let entity = store.load("r").unwrap().unwrap();
+            entity.status == "failed" && entity.structural.exit_code == Some(3) && entity.version == 2
+        },
+    );
+}
+
+#[test]
+fn an_activation_survives_every_failing_call() {
+    check(
+        |host| {
+            let activating = Activating {
+                reason: "to see".to_owned(),
+                ..Activating::default()
+            };
+            activate(host, "schedule_run@1", &activating, &tester()).map(|_| ())
+        },
+        |store| {
+            let components = store.components().unwrap();
+            components
+                .iter()
+                .any(|c| c.kind == "schedule_run" && c.version == "1.0.0" && c.active)
+        },
+    );
+}
+
+#[test]
+fn a_report_survives_every_failing_call() {
+    check(
+        |host| {
+            let entity = host.store().load("s")?.expect("it was created");
+            let said = crate::verbs::Report {
+                status: Some("completed".to_owned()),
+                code: Some("run.completed.ok".to_owned()),
+                ..Default::default()
+            };
+            report(host, &entity, &said, &tester()).map(|_| ())
+        },
+        |store| status(store, "s").as_deref() == Some("completed"),
+    );
+}

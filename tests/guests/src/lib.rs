@@ -1,0 +1,46 @@
+//! Components for tests: the hostile one in every mode, and the examples.
+
+pub use runwarden_guest_hostile::{MARKER, Mode};
+
+#[expect(unreachable_pub, reason = "written by the build script")]
+mod bytes {
+    include!(concat!(env!("OUT_DIR"), "/guests.rs"));
+}
+
+/// The example `session-paused` as a component.
+pub const SESSION_PAUSED: &[u8] = bytes::SESSION_PAUSED;
+
+/// The hostile component in a mode: the one build with its two digits replaced.
+///
+/// # Panics
+/// The build does not hold the marker exactly once.
+pub fn hostile(mode: Mode) -> Vec<u8> {
+    let mut bytes = bytes::HOSTILE.to_vec();
+    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(MARKER)).collect();
+    let [place] = places[..] else {
+        panic!("the marker stands in the component {} times", places.len())
+    };
+    let digits = format!("{:02}", mode as u8);
+    let at = place + MARKER.len();
+    bytes[at..at + digits.len()].copy_from_slice(digits.as_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, hostile};
+
+    #[test]
+    fn each_mode_is_the_same_build_but_for_its_digits() {
+        let honest = hostile(Mode::Honest);
+        for mode in Mode::ALL {
+            let differing = hostile(*mode)
+                .iter()
+                .zip(&honest)
+                .filter(|(one, other)| one != other)
+                .count();
+            assert!(differing <= 2, "{mode:?}");
+            assert_eq!(differing == 0, *mode == Mode::Honest, "{mode:?}");
+        }
+    }
+}

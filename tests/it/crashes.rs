@@ -1,0 +1,249 @@
+//! Dying at any moment leaves a store in one of the promised states: every named place, and random ones.
+
+use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, until};
+
+/// Runs the program, which must die at the place named.
+fn dies_at(home: &Home, place: &str, arguments: &[&str]) {
+    let mut command = home.command(arguments);
+    command.env("RUNWARDEN_CRASH_AT", place);
+    let output = command.output().expect("the program starts");
+    assert_eq!(
+        output.status.signal(),
+        Some(9),
+        "{place}: {arguments:?} did not come there: {output:?}"
+    );
+}
+
+fn statuses(home: &Home, reference: &str) -> Vec<String> {
+    let history = home.json(&["history", reference]);
+    let rows = history.as_array().expect("history is a list");
+    rows.iter()
+        .map(|row| row["status"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_creation_is_whole_or_absent() {
+    let home = Home::new();
+    home.done(&["create", "session", "--id", "first"]);
+    dies_at(&home, "create.decided", &["create", "session", "--id", "before"]);
+    home.run(&["show", "before"]).exits(2);
+    dies_at(&home, "create.committed", &["create", "session", "--id", "after"]);
+    assert_eq!(home.json(&["show", "after"])["version"], 1);
+    assert_eq!(statuses(&home, "after"), ["running"]);
+    home.run(&["create", "session", "--id", "before"]).exits(0);
+    home.run(&["create", "session", "--id", "after"]).exits(4);
+}
+
+#[test]
+fn a_transition_is_whole_or_absent_and_its_key_with_it() {
+    let home = Home::new();
+    home.done(&["create", "session", "--id", "s"]);
+    let end = [
+        "transition",
+        "s",
+        "completed",
+        "--reason",
+        "run.completed.ok",
+        "--idempotency-key",
+        "k",
+    ];
+    dies_at(&home, "transition.decided", &end);
+    assert_eq!(statuses(&home, "s"), ["running"]);
+    dies_at(&home, "transition.committed", &end);
+    assert_eq!(statuses(&home, "s"), ["running", "completed"]);
+    let again = home.json(&end);
+    assert_eq!((&again["replayed"], &again["version"]), (&json!(true), &json!(2)));
+    assert!(
+        again["event_id"].is_string(),
+        "the event is in the same commit: {again}"
+    );
+}
+
+#[test]
+fn an_installation_is_whole_or_absent_and_what_is_in_force_stays() {
+    let home = Home::new();
+    let before = home.json(&["policy", "ls"]);
+    let component = home.path("session.wasm");
+    let session = runwarden_bundled::POLICIES
+        .iter()
+        .find(|policy| policy.kind == "session");
+    // The same component with one byte more in a custom section has another digest.
+    let mut bytes = session.expect("a bundled policy").component.to_vec();
+    bytes.extend([0, 3, 1, b'x', b'y']);
+    std::fs::write(&component, bytes).expect("a file in the home's directory");
+    let file = component.to_str().expect("the path is text");
+    let install = ["policy", "install", file, "--activate", "--reason", "test"];
+    dies_at(&home, "install.checked", &install);
+    assert_eq!(home.json(&["policy", "ls"]), before);
+    dies_at(&home, "install.committed", &install);
+    let after = home.json(&["policy", "ls"]);
+    let active: Vec<&Value> = active_sessions(&after);
+    assert_eq!(active.len(), 1, "{after}");
+    assert_eq!(active[0]["source"], "installed");
+}
+
+fn active_sessions(components: &Value) -> Vec<&Value> {
+    let components = components.as_array().expect("a list");
+    components
+        .iter()
+        .filter(|c| c["kind"] == "session" && c["active"] == true)
+        .collect()
+}
+
+#[test]
+fn nothing_is_executed_before_the_gate_is_opened() {
+    for place in ["run.intent_committed", "run.held", "run.identities_committed"] {
+        let home = Home::new();
+        let marker = home.path("marker");
+        let touch = format!("echo ran > {}", marker.display());
+        dies_at(
+            &home,
+            place,
+            &["run", "--detach", "--id", "r", "--", "sh", "-c", &touch],
+        );
+        let entity = home.json(&["show", "r"]);
+        assert_eq!(
+            statuses(&home, "r")[0],
+            "running",
+            "{place}: the intent is recorded: {entity}"
+        );
+        until("the shim to be gone", || shim_is_gone(&home, "r"));
+        assert!(!marker.exists(), "{place}: the program was executed");
+    }
+}
+
+/// Nobody holds the lock that a shim holds for as long as it lives.
+fn shim_is_gone(home: &Home, id: &str) -> bool {
+    use runwarden_host::process::{RunDir, ShimLock};
+    let lock = RunDir::at(home.home().join("runs").join(id)).shim_lock();
+    matches!(lock, Ok(ShimLock::Free | ShimLock::Absent))
+}
+
+#[test]
+fn a_starter_that_dies_after_the_gate_loses_nothing() {
+    let home = Home::new();
+    dies_at(
+        &home,
+        "run.gate_opened",
+        &["run", "--detach", "--id", "r", "--", "sh", "-c", "exit 7"],
+    );
+    home.run(&["wait", "r"]).exits(1);
+    let entity = home.json(&["show", "r"]);
+    assert_eq!(entity["fields"]["exit_code"], 7);
+    assert_eq!(statuses(&home, "r"), ["running", "failed"]);
+}
+
+#[test]
+fn a_finishing_command_that_dies_leaves_the_end_to_the_next_reader() {
+    let home = Home::new();
+    let mut start = home.command(&["run", "--detach", "--id", "r", "--", "sh", "-c", "exit 3"]);
+    // The shim hands the variable on to the finishing command, and the starter never comes to the place.
+    start.env("RUNWARDEN_CRASH_AT", "settle.judged");
+    assert!(start.output().expect("the program starts").status.success());
+    until("the exit record to be there", || {
+        home.home().join("runs/r/exit.json").exists()
+    });
+    until("the shim to be gone", || shim_is_gone(&home, "r"));
+    assert_eq!(home.json(&["show", "r"])["fields"]["exit_code"], 3);
+    assert_eq!(statuses(&home, "r"), ["running", "failed"]);
+}
+
+/// What is known of one command whose process was killed at a random moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Journal {
+    InFlight,
+    Acknowledged,
+}
+
+#[test]
+fn what_was_acknowledged_is_present_and_what_is_present_was_asked_for() {
+    const ROUNDS: u64 = 60;
+    let home = Home::new();
+    home.done(&["create", "session", "--id", "seed"]);
+    let journal: Mutex<HashMap<String, Journal>> = Mutex::new(HashMap::new());
+    let seed = u64::from(std::process::id());
+    std::thread::scope(|scope| {
+        for worker in 0..2 {
+            let (home, journal) = (&home, &journal);
+            scope.spawn(move || {
+                let mut random = Random(seed.wrapping_mul(31).wrapping_add(worker));
+                for round in 0..ROUNDS {
+                    struck_creation(home, journal, &format!("e{worker}-{round}"), random.below(40));
+                }
+            });
+        }
+    });
+    let journal = journal.into_inner().expect("no worker panicked");
+    let acknowledged = journal
+        .values()
+        .filter(|state| **state == Journal::Acknowledged)
+        .count();
+    for (id, state) in &journal {
+        let present = home.run(&["show", id]).code == 0;
+        assert!(
+            present || *state == Journal::InFlight,
+            "{id} was acknowledged and is gone (seed {seed})"
+        );
+        if present {
+            assert_eq!(statuses(&home, id), ["running"], "{id} is whole (seed {seed})");
+        }
+    }
+    let listed = home.json(&["ls", "session", "--all"]);
+    for entity in listed.as_array().expect("a list") {
+        let id = entity["id"].as_str().unwrap_or_default();
+        assert!(
+            id == "seed" || journal.contains_key(id),
+            "{id} was never asked for (seed {seed})"
+        );
+    }
+    assert!(
+        acknowledged > 0,
+        "every process was killed before it could answer (seed {seed})"
+    );
+}
+
+/// Starts a creation and kills its process after some milliseconds, unless it has answered by then.
+fn struck_creation(home: &Home, journal: &Mutex<HashMap<String, Journal>>, id: &str, after_ms: u64) {
+    let note = |state| journal.lock().expect("no worker panicked").insert(id.to_owned(), state);
+    note(Journal::InFlight);
+    let mut child = home
+        .command(&["create", "session", "--id", id])
+        .spawn()
+        .expect("the program starts");
+    let pid = rustix::process::Pid::from_child(&child);
+    let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).expect("our own child");
+    let mut ready = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
+    let timeout = rustix::time::Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::try_from(after_ms * 1_000_000).unwrap_or(0),
+    };
+    let ended = rustix::event::poll(&mut ready, Some(&timeout)).expect("waiting for our own child");
+    if ended == 0 {
+        // It may have ended since: then the signal finds nobody.
+        let _ = child.kill();
+    }
+    let output = child.wait_with_output().expect("our own child");
+    if output.status.success() && output.stdout == format!("session/{id}\n").as_bytes() {
+        note(Journal::Acknowledged);
+    }
+}
+
+/// A small generator, so that a failure can be repeated from its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
