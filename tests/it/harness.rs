@@ -91,6 +91,102 @@ impl Home {
     }
 }
 
+/// The program itself, for those who start it from inside a run or copy it.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_runwarden");
+
+impl Home {
+    /// Starts a detached run with these options and this program; it must start.
+    pub(crate) fn detach(&self, id: &str, arguments: &[&str]) {
+        self.run(&[&["run", "--detach", "--id", id], arguments].concat())
+            .exits(0);
+    }
+
+    /// Starts the program and goes on.
+    pub(crate) fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Child {
+        self.command(arguments).spawn().expect("the program starts")
+    }
+
+    /// The run as it is when its end is recorded and nothing of it lives.
+    pub(crate) fn over(&self, id: &str) -> Value {
+        let mut shown = Value::Null;
+        until("the run is over", || {
+            shown = self.json(&["show", id]);
+            shown["terminal"] == true && shown["runtime"]["state"] == "stopped"
+        });
+        shown
+    }
+
+    /// A file of the run's directory.
+    pub(crate) fn of_run(&self, id: &str, name: &str) -> PathBuf {
+        self.home().join("runs").join(id).join(name)
+    }
+
+    /// The exit record of a run.
+    pub(crate) fn exit_record(&self, id: &str) -> Value {
+        let text = std::fs::read_to_string(self.of_run(id, "exit.json")).expect("an exit record");
+        serde_json::from_str(&text).expect("the exit record is JSON")
+    }
+
+    /// A named pipe: whoever reads it waits until somebody writes.
+    pub(crate) fn gate(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("a named pipe");
+        path
+    }
+
+    /// Waits until a program has written this file, whole lines of it.
+    pub(crate) fn told(&self, name: &str) -> String {
+        let path = self.path(name);
+        let mut text = String::new();
+        until(&format!("{name} is written"), || {
+            text = std::fs::read_to_string(&path).unwrap_or_default();
+            text.ends_with('\n')
+        });
+        text.trim_end().to_owned()
+    }
+}
+
+/// A test that failed leaves nothing running.
+impl Drop for Home {
+    fn drop(&mut self) {
+        if !std::thread::panicking() || !self.home().exists() {
+            return;
+        }
+        let listing = self.command(&["ls", "run", "--live", "--json"]).output();
+        let listing = listing
+            .ok()
+            .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
+        for run in listing.iter().flat_map(|runs| runs.as_array().into_iter().flatten()) {
+            let reference = run["ref"].as_str().unwrap_or_default();
+            let _ = self.command(&["kill", "--grace", "0", reference]).output();
+        }
+    }
+}
+
+/// Lets everybody through who waits at a gate, now and as long as the file is held.
+pub(crate) fn opened(gate: &Path) -> std::fs::File {
+    // Reading and writing never waits for the other side.
+    let both = std::fs::OpenOptions::new().read(true).write(true).open(gate);
+    let mut both = both.expect("the gate is there");
+    std::io::Write::write_all(&mut both, b"go\n").expect("a pipe has room");
+    both
+}
+
+/// The state letter of a process, with the number of its start; none when it is gone.
+pub(crate) fn process(pid: &str) -> Option<(char, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let rest = stat.rsplit_once(") ")?.1;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+/// Whether a process is there and no zombie.
+pub(crate) fn lives(pid: &str) -> bool {
+    process(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+}
+
 /// The answer of a program that was started.
 pub(crate) fn answered(child: Child, asked: String) -> Answer {
     let output = child.wait_with_output().expect("the program ends");

@@ -1,13 +1,19 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
 mod crashes;
+mod engines;
 mod entities;
 mod harness;
 mod listing;
 mod policies;
+mod reading;
 mod readme;
+mod runs;
+mod stopping;
 mod stops;
 mod stores;
+mod terminal;
+mod tidy;
 mod usage;
 mod vectors;
 mod waiting;

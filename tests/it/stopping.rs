@@ -1,0 +1,247 @@
+//! kill: everything a run started is gone when it says so, and it says nothing else.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Home, answered, lives, opened, until};
+
+/// Starts a detached shell script and waits for what it tells in the file `told`.
+fn started(home: &Home, id: &str, options: &[&str], text: &str) -> String {
+    let text = format!("told={}; {text}", home.path(id).display());
+    home.detach(id, &[options, &["--", "sh", "-c", &text]].concat());
+    home.told(id)
+}
+
+fn target(answer: Answer) -> Value {
+    answer.document()["targets"][0].clone()
+}
+
+#[track_caller]
+fn check(text: &str, grace: &str, signal: &str, code: &str) {
+    let home = Home::new();
+    let pids = started(&home, "one", &[], text);
+    let answer = home.run(&["kill", "one", "--grace", grace, "--json"]).exits(0);
+    for pid in pids.split_whitespace() {
+        assert!(!lives(pid), "{pid} of `{text}`");
+    }
+    assert_eq!(answer.document()["complete"], true);
+    let killed = target(answer);
+    assert_eq!(
+        (&killed["outcome"], &killed["stopped"]),
+        (&json!("killed"), &json!(true)),
+        "{killed}"
+    );
+    assert_eq!(
+        (&killed["signal"], &killed["survivors"]),
+        (&json!(signal), &json!([])),
+        "{killed}"
+    );
+    let shown = home.json(&["show", "one"]);
+    assert_eq!(
+        (&shown["status"], &shown["reason"]["code"]),
+        (&json!("cancelled"), &json!(code))
+    );
+    assert_eq!(shown["runtime"]["state"], "stopped");
+}
+
+#[test]
+fn a_program_that_obeys_is_asked_and_not_forced() {
+    check(
+        "echo $$ > $told; exec sleep 600",
+        "20s",
+        "sigterm",
+        "run.cancelled.manual_kill",
+    );
+}
+
+#[test]
+fn a_program_deaf_to_term_is_killed() {
+    let deaf = r#"trap "" TERM; echo $$ > $told; while :; do read x < /dev/zero; done"#;
+    check(deaf, "100ms", "sigkill", "run.cancelled.force_kill");
+}
+
+#[test]
+fn a_double_fork_into_a_session_of_its_own_does_not_escape() {
+    let fork =
+        r"(setsid sh -c 'sleep 600 & echo $! >> $0; exit' $told & ); until [ -s $told ]; do :; done; exec sleep 600";
+    check(fork, "20s", "sigterm", "run.cancelled.manual_kill");
+}
+
+#[test]
+fn a_stopped_process_is_woken_to_hear_its_signal() {
+    let stopped = r"sleep 600 & kill -STOP $!; echo $! $$ > $told; kill -STOP $$; wait";
+    check(stopped, "20s", "sigterm", "run.cancelled.manual_kill");
+}
+
+#[test]
+fn a_second_kill_changes_nothing_and_succeeds() {
+    let home = Home::new();
+    started(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    home.done(&["kill", "one"]);
+    let before = home.json(&["show", "one"]);
+    let again = target(home.run(&["kill", "one", "--json"]).exits(0));
+    assert_eq!(
+        (&again["outcome"], &again["signal"]),
+        (&json!("unchanged"), &json!("already_dead")),
+        "{again}"
+    );
+    assert_eq!(home.json(&["show", "one"]), before);
+    home.done(&["run", "--id", "ended", "--", "true"]);
+    let ended = target(home.run(&["kill", "ended", "--json"]).exits(0));
+    assert_eq!(
+        (&ended["outcome"], &ended["status"]),
+        (&json!("unchanged"), &json!("completed")),
+        "{ended}"
+    );
+}
+
+#[test]
+fn an_entity_without_a_process_is_ended_and_the_kill_says_so() {
+    let home = Home::new();
+    home.done(&["create", "session", "--id", "bare"]);
+    let killed = target(home.run(&["kill", "bare", "--json"]).exits(0));
+    assert_eq!(
+        (&killed["outcome"], &killed["signal"]),
+        (&json!("killed"), &json!("no_process"))
+    );
+    assert_eq!((&killed["stopped"], &killed["pid"]), (&json!(false), &Value::Null));
+    assert!(
+        killed["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("no process")),
+        "{killed}"
+    );
+    assert_eq!(home.json(&["show", "bare"])["status"], "cancelled");
+}
+
+#[test]
+fn a_word_that_means_nothing_stops_nothing() {
+    let home = Home::new();
+    let pid = started(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let answer = home.run(&["kill", "one", "nobody"]).exits(2);
+    assert!(answer.err.contains("nothing was signalled"), "{}", answer.err);
+    assert!(lives(&pid));
+    assert_eq!(home.json(&["show", "one"])["status"], "running");
+    home.run(&["kill"]).exits(64);
+    home.done(&["kill", "one"]);
+}
+
+#[test]
+fn the_grace_period_is_kept() {
+    let home = Home::new();
+    let deaf = r#"trap "" TERM; echo $$ > $told; while :; do read x < /dev/zero; done"#;
+    started(&home, "one", &[], deaf);
+    home.done(&["kill", "one", "--grace", "600ms"]);
+    home.over("one");
+    let record = home.exit_record("one");
+    // Both are of the clock that counts from boot: when the stop was asked for, and how long the run took.
+    assert_eq!(record["stop"]["forced"], true, "{record}");
+    let history = home.json(&["history", "one"]);
+    assert_eq!(history[1]["reason"]["evidence"][0]["stop"]["signal"], "sigkill");
+    let asked = intent_at_ms(&home);
+    let ended = record["ended_at_ms"].as_i64().expect("a time");
+    assert!(ended - asked >= 590, "KILL came after {} ms: {record}", ended - asked);
+}
+
+/// When the intent to stop was recorded.
+fn intent_at_ms(home: &Home) -> i64 {
+    let database = rusqlite::Connection::open(home.home().join("state.db")).expect("the store");
+    let query = "SELECT stop_at_ms FROM runtimes";
+    database.query_row(query, [], |row| row.get(0)).expect("an intent")
+}
+
+#[test]
+fn of_two_kills_at_once_one_writes_the_end_and_both_succeed() {
+    let home = Home::new();
+    for round in 0..5 {
+        let id = format!("run-{round}");
+        started(&home, &id, &[], "echo $$ > $told; exec sleep 600");
+        let killers = [(); 2].map(|()| home.start(&["kill", &id, "--json"]));
+        for killer in killers {
+            let killed = target(answered(killer, format!("kill {id}")).exits(0));
+            assert_eq!(killed["status"], "cancelled", "{killed}");
+        }
+        assert_eq!(home.json(&["history", &id]).as_array().map(Vec::len), Some(2));
+    }
+}
+
+#[test]
+fn an_end_is_written_once_when_its_writers_race() {
+    let home = Home::new();
+    for round in 0..20 {
+        let id = format!("run-{round}");
+        let gate = home.gate(&format!("gate-{round}"));
+        let text = format!("echo $$ > $told; read x < {}", gate.display());
+        started(&home, &id, &[], &text);
+        let killer = home.start(&["kill", &id]);
+        let held = opened(&gate);
+        answered(killer, format!("kill {id}")).exits(0);
+        drop(held);
+        let shown = home.over(&id);
+        let history = home.json(&["history", &id]);
+        assert_eq!(history.as_array().map(Vec::len), Some(2), "{history}");
+        let ended_well = shown["status"] == "completed" && shown["fields"]["exit_code"] == 0;
+        assert!(ended_well || shown["status"] == "cancelled", "{shown}");
+    }
+}
+
+#[test]
+fn a_kill_during_the_start_leaves_nothing_running() {
+    let home = Home::new();
+    home.done(&["create", "session"]);
+    for round in 0..10 {
+        let id = format!("run-{round}");
+        let text = format!("echo $$ > {}; exec sleep 600", home.path(&id).display());
+        let starter = home.start(&["run", "-d", "--id", &id, "--", "sh", "-c", &text]);
+        until("the kill is accepted", || {
+            home.run(&["kill", &id, "--grace", "0"]).code == 0
+        });
+        let answer = answered(starter, format!("run {id}"));
+        assert_eq!(answer.out, format!("run/{id}\n"));
+        let shown = home.over(&id);
+        assert_eq!(shown["status"], "cancelled", "{shown}");
+        let began = std::fs::read_to_string(home.path(&id)).unwrap_or_default();
+        assert!(began.is_empty() || !lives(began.trim_end()), "{began}");
+    }
+}
+
+#[test]
+fn what_outlives_the_program_is_told_and_killed() {
+    let home = Home::new();
+    let pid = started(&home, "one", &[], "setsid sleep 600 & echo $! > $told; exit 0");
+    until("the end is recorded", || {
+        home.json(&["show", "one"])["terminal"] == true
+    });
+    let shown = home.json(&["show", "one"]);
+    assert_eq!(
+        (&shown["status"], &shown["runtime"]["state"]),
+        (&json!("completed"), &json!("lingering"))
+    );
+    let killed = target(home.run(&["kill", "one", "--json"]).exits(0));
+    assert_eq!(
+        (&killed["stopped"], &killed["status"]),
+        (&json!(true), &json!("completed")),
+        "{killed}"
+    );
+    assert!(!lives(&pid));
+    assert_eq!(home.over("one")["status"], "completed");
+}
+
+#[test]
+fn a_run_may_kill_itself() {
+    let home = Home::new();
+    let text = format!("{} kill @self; exit 0", crate::harness::PROGRAM);
+    home.run(&["run", "--id", "me", "--", "sh", "-c", &text]);
+    assert_eq!(home.over("me")["status"], "cancelled");
+}
+
+#[test]
+fn the_report_of_a_kill_has_the_members_that_are_promised() {
+    let home = Home::new();
+    let pid = started(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let document = home.json(&["kill", "one"]);
+    let expected = json!({"complete": true, "targets": [{
+        "ref": "run/one", "previous_status": "running", "status": "cancelled", "outcome": "killed", "signal": "sigterm",
+        "pid": pid.parse::<i64>().expect("a number"), "stopped": true, "survivors": [], "children": [], "message": null,
+    }]});
+    assert_eq!(document, expected);
+}
