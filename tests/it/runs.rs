@@ -52,6 +52,7 @@ fn the_program_reads_the_standard_input_of_the_caller() {
 
 /// A run in a script: its exit code, and what of the one line on standard error.
 #[track_caller]
+#[expect(clippy::too_many_arguments, reason = "a row of a table")]
 fn check_end(home: &Home, id: &str, options: &[&str], argv: &[&str], code: i32, words: &[&str]) {
     let arguments = [&["run", "--id", id], options, &["--"], argv].concat();
     let answer = home.run(&arguments).exits(code);
