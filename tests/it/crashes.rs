@@ -174,8 +174,14 @@ fn what_was_acknowledged_is_present_and_what_is_present_was_asked_for() {
             let (home, journal) = (&home, &journal);
             scope.spawn(move || {
                 let mut random = Random(seed.wrapping_mul(31).wrapping_add(worker));
+                // Struck at any moment of about twice the time that an answer takes, whatever else the machine does.
+                let mut answer_ms = 20;
                 for round in 0..ROUNDS {
-                    struck_creation(home, journal, &format!("e{worker}-{round}"), random.below(40));
+                    let id = format!("e{worker}-{round}");
+                    match struck_creation(home, journal, &id, random.below(2 * answer_ms)) {
+                        Struck::Answered { after_ms } => answer_ms = after_ms.max(1),
+                        Struck::Killed => answer_ms = (answer_ms + answer_ms / 2 + 1).min(10_000),
+                    }
                 }
             });
         }
@@ -209,20 +215,27 @@ fn what_was_acknowledged_is_present_and_what_is_present_was_asked_for() {
     );
 }
 
+/// Which came first, the answer or the signal.
+enum Struck {
+    Answered { after_ms: u64 },
+    Killed,
+}
+
 /// Starts a creation and kills its process after some milliseconds, unless it has answered by then.
-fn struck_creation(home: &Home, journal: &Mutex<HashMap<String, Journal>>, id: &str, after_ms: u64) {
+fn struck_creation(home: &Home, journal: &Mutex<HashMap<String, Journal>>, id: &str, after_ms: u64) -> Struck {
     let note = |state| journal.lock().expect("no worker panicked").insert(id.to_owned(), state);
     note(Journal::InFlight);
     let mut child = home
         .command(&["create", "session", "--id", id])
         .spawn()
         .expect("the program starts");
+    let since = std::time::Instant::now();
     let pid = rustix::process::Pid::from_child(&child);
     let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).expect("our own child");
     let mut ready = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
     let timeout = rustix::time::Timespec {
-        tv_sec: 0,
-        tv_nsec: i64::try_from(after_ms * 1_000_000).unwrap_or(0),
+        tv_sec: i64::try_from(after_ms / 1_000).unwrap_or(0),
+        tv_nsec: i64::try_from(after_ms % 1_000 * 1_000_000).unwrap_or(0),
     };
     let ended = rustix::event::poll(&mut ready, Some(&timeout)).expect("waiting for our own child");
     if ended == 0 {
@@ -232,7 +245,11 @@ fn struck_creation(home: &Home, journal: &Mutex<HashMap<String, Journal>>, id: &
     let output = child.wait_with_output().expect("our own child");
     if output.status.success() && output.stdout == format!("session/{id}\n").as_bytes() {
         note(Journal::Acknowledged);
+        return Struck::Answered {
+            after_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
     }
+    Struck::Killed
 }
 
 /// A small generator, so that a failure can be repeated from its seed.

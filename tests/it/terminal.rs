@@ -21,8 +21,25 @@ struct Terminal {
     seen: Vec<u8>,
 }
 
+/// The same command with signals as a terminal gives them: whoever runs the tests in the background ignores Ctrl-C, and a
+/// program keeps what it finds ignored.
+fn with_default_signals(command: &Command) -> Command {
+    let mut reset = Command::new("env");
+    reset
+        .arg("--default-signal")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear();
+    reset.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(directory) = command.get_current_dir() {
+        reset.current_dir(directory);
+    }
+    reset
+}
+
 impl Terminal {
-    fn start(mut command: Command) -> Self {
+    fn start(command: Command) -> Self {
+        let mut command = with_default_signals(&command);
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a pseudo-terminal");
         grantpt(&master).expect("it is granted");
         unlockpt(&master).expect("it is unlocked");
@@ -197,7 +214,7 @@ fn a_new_size_of_the_terminal_reaches_the_program() {
 #[test]
 fn ctrl_c_on_a_pseudo_terminal_is_a_byte_for_the_program() {
     let home = Home::new();
-    let text = "trap 'echo heard; exit 5' INT; echo ready; sleep 600";
+    let text = "trap 'echo heard; exit 5' INT; echo ready; while :; do sleep 0.1; done";
     let mut terminal = Terminal::run(&home, &[], text);
     terminal.sees("ready", 1);
     terminal.types(b"\x03");
@@ -276,7 +293,7 @@ fn the_loss_of_the_terminal_detaches_when_that_was_asked_for() {
 #[test]
 fn three_ctrl_c_without_a_pseudo_terminal_tell_ask_and_kill() {
     let home = Home::new();
-    let text = r#"trap "echo heard" INT; trap "" TERM; echo ready; while :; do sleep 600; done"#;
+    let text = r#"trap "echo heard" INT; trap "" TERM; echo ready; while :; do sleep 0.1; done"#;
     let mut terminal = Terminal::run(&home, &["--no-tty", "--grace", "60s"], text);
     terminal.sees("ready", 1);
     terminal.types(b"\x03");

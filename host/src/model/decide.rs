@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::measure::measure_end;
 use super::{
     Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity,
     Override, PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal, validate_id,
@@ -492,57 +493,4 @@ fn override_event(entity: &Entity, command: &Transition, way: Crossing<'_>, now:
             "justification": overriding.justification,
         }),
     }]
-}
-
-/// The audit row of a refusal (ADR-0057 D4).
-pub fn rejection_event(entity: &Entity, command: &Transition, refusal: &Refusal, now: Timestamp) -> AdminEvent {
-    AdminEvent {
-        id: 0,
-        at: now,
-        action: "status_transition_rejected".to_owned(),
-        target: Some(entity.reference.to_string()),
-        actor: command.actor.id.clone(),
-        details: json!({
-            "entity_type": entity.reference.kind,
-            "previous_status": entity.status,
-            "attempted_status": command.target,
-            "reason_code": command.reason.code,
-            "source": command.actor.kind,
-            "code": refusal.code,
-            "message": refusal.message,
-        }),
-    }
-}
-
-/// Fills the measured end of kinds whose policy asks for it: a given end counts, then one measured earlier, then now.
-/// An approximate end has no duration. Leaving a terminal status forgets the end.
-fn measure_end(lifecycle: &Lifecycle, before: &Entity, after: &mut Entity, patch: &Fields, now: Timestamp) {
-    if !lifecycle.descriptor().measures_end || before.status == after.status {
-        return;
-    }
-    if !after.terminal {
-        for name in ["ended_at", "ended_at_is_approximate", "duration_ms"] {
-            if before.terminal && !patch.contains_key(name) {
-                after.set_field(name, &Value::Null);
-            }
-        }
-        return;
-    }
-    let given = patch.get("ended_at").is_some_and(|value| !value.is_null());
-    let approximate = if given {
-        patch
-            .get("ended_at_is_approximate")
-            .is_some_and(|flag| *flag == Value::Bool(true))
-    } else {
-        let kept = before.structural.ended_at;
-        let measured = kept.filter(|_| before.field("ended_at_is_approximate") != Value::Bool(true));
-        after.structural.ended_at = Some(measured.unwrap_or(now));
-        false
-    };
-    after.set_field("ended_at_is_approximate", &Value::Bool(approximate));
-    if patch.get("duration_ms").is_none_or(Value::is_null) {
-        let measured = after.structural.ended_at.filter(|_| !approximate);
-        let duration = measured.map(|end| Value::from(end.since(before.created_at).as_ms()));
-        after.set_field("duration_ms", &duration.unwrap_or(Value::Null));
-    }
 }

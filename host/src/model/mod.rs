@@ -15,6 +15,8 @@ mod entity;
 mod envelope;
 mod id;
 mod lifecycle;
+mod measure;
+mod refusal;
 mod runtime;
 mod time;
 mod value;
@@ -26,7 +28,7 @@ pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check};
 pub use command::{Create, Override, Transition};
-pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, rejection_event, validate};
+pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, validate};
 pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
@@ -36,6 +38,7 @@ pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use refusal::rejection_event;
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};
