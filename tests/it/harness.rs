@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use runwarden_host::policy::Limits;
+use runwarden_host::process::{RunDir, ShimLock};
 use runwarden_host::store::OpenMode;
 use runwarden_host::{Clock, Config, Host};
 use serde_json::Value;
@@ -147,17 +148,34 @@ impl Home {
     }
 }
 
-/// A test that failed leaves nothing running.
+/// A test leaves nothing running: what a failed one started is killed, and a good one has seen to it. A shim lives until
+/// the end is recorded, and would write into a home that is being removed.
 impl Drop for Home {
     fn drop(&mut self) {
-        if !std::thread::panicking() || !self.home().exists() {
+        if std::thread::panicking() {
+            self.kill_all();
             return;
         }
+        let Ok(runs) = std::fs::read_dir(self.home().join("runs")) else {
+            return;
+        };
+        for run in runs.flatten() {
+            let run = RunDir::at(run.path());
+            until("every shim of the test has ended", || {
+                !matches!(run.shim_lock(), Ok(ShimLock::Held))
+            });
+        }
+    }
+}
+
+impl Home {
+    fn kill_all(&self) {
         let listing = self.command(&["ls", "run", "--live", "--json"]).output();
         let listing = listing
             .ok()
-            .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
-        for run in listing.iter().flat_map(|runs| runs.as_array().into_iter().flatten()) {
+            .and_then(|output| serde_json::from_slice(&output.stdout).ok());
+        let runs: Vec<Value> = listing.unwrap_or_default();
+        for run in runs {
             let reference = run["ref"].as_str().unwrap_or_default();
             let _ = self.command(&["kill", "--grace", "0", reference]).output();
         }

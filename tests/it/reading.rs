@@ -135,12 +135,12 @@ fn a_follower_sees_all_of_it_and_leaves_when_it_is_over() {
         ],
     );
     let follower = home.start(&["logs", "-f", "one"]);
-    let late = home.start(&["logs", "-f", "one", "--tail", "0"]);
+    let late = home.start(&["logs", "-f", "one", "--tail", "1"]);
     until("the first line is there", || !home.done(&["logs", "one"]).is_empty());
     let _held = opened(&gate);
     assert_eq!(answered(follower, "logs -f".to_owned()).exits(0).out, "first\nlast\n");
     assert!(
-        answered(late, "logs -f --tail 0".to_owned())
+        answered(late, "logs -f --tail 1".to_owned())
             .exits(0)
             .out
             .ends_with("last\n")

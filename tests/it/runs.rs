@@ -117,7 +117,12 @@ fn a_script_hears_one_line_about_a_failure_and_none_about_a_success() {
         126,
         &["run.failed.spawn_error", "cannot execute"],
     );
-    check_end(&home, "word -- no-such-word", 127, &["run.failed.spawn_error"]);
+    check_end(
+        &home,
+        "word --env PATH=/usr/bin:/bin -- no-such-word",
+        127,
+        &["run.failed.spawn_error"],
+    );
 }
 
 #[test]

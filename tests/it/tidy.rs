@@ -69,8 +69,8 @@ fn sources(below: &str) -> Vec<Source> {
         );
     }
     let is_test = |path: &PathBuf| {
-        let inside = |part| path.components().any(|found| found.as_os_str() == part);
-        tests.iter().any(|test| path.starts_with(test)) || inside("tests")
+        let inner = path.strip_prefix(root()).expect("a file of the repository");
+        tests.iter().any(|test| path.starts_with(test)) || inner.iter().any(|part| part == "tests")
     };
     all.iter()
         .filter(|path| !is_test(path))
