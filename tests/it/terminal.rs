@@ -319,6 +319,19 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
+fn a_program_that_writes_without_end_does_not_keep_the_user_from_stopping_it() {
+    let home = Home::new();
+    let text = r#"trap "" INT; echo ready; while :; do echo more; done"#;
+    let mut terminal = Terminal::run(&home, &["--no-tty"], text);
+    terminal.sees("ready", 1);
+    terminal.types(b"\x03");
+    terminal.sees("Ctrl-C again", 1);
+    terminal.types(b"\x03");
+    assert_eq!(terminal.ends().code(), Some(143));
+    assert_eq!(home.over("one")["reason"]["code"], "run.cancelled.sigint");
+}
+
+#[test]
 fn a_ctrl_c_that_ends_the_program_is_the_program_s_own_end() {
     let home = Home::new();
     let mut terminal = Terminal::run(&home, &["--no-tty"], "echo ready; exec sleep 600");

@@ -26,6 +26,16 @@ struct Source {
     closed: bool,
 }
 
+/// Copied of a stream before signals and keys get their turn: a program may write faster than a terminal takes it.
+const CHUNKS_A_TURN: usize = 16;
+
+/// Whether all that is there was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copied {
+    All,
+    Part,
+}
+
 /// Whether whoever reads a stream of ours does so still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
@@ -47,31 +57,50 @@ impl Copier {
         }
     }
 
-    /// Copies all that is new. A stream whose reader is gone is closed at the program too, so that it learns of it.
-    pub(crate) fn copy_new(&mut self, control: Option<&Control>) -> Result<()> {
+    /// Copies all that is there now, however much it is; what descendants write meanwhile is not waited for.
+    pub(crate) fn copy_rest(&mut self) -> Result<()> {
+        for source in &mut self.sources {
+            let end = match source.log()? {
+                Some(log) => log.metadata().context("cannot read a log")?.len(),
+                None => 0,
+            };
+            while !source.closed && source.offset < end {
+                source.copy_new()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what is new, for one turn. A stream whose reader is gone is closed at the program too, so that it learns
+    /// of it.
+    pub(crate) fn copy_new(&mut self, control: Option<&Control>) -> Result<Copied> {
+        let mut copied = Copied::All;
         for source in self.sources.iter_mut().filter(|source| !source.closed) {
-            let reader = source.copy_new()?;
+            let (reader, part) = source.copy_new()?;
+            if part == Copied::Part {
+                copied = Copied::Part;
+            }
             if let (Some(control), Reader::Gone) = (control, reader) {
                 // A shim that is gone has closed it.
                 let _ = control.close_stream(source.stream);
             }
         }
-        Ok(())
+        Ok(copied)
     }
 }
 
 impl Source {
-    fn copy_new(&mut self) -> Result<Reader> {
+    fn copy_new(&mut self) -> Result<(Reader, Copied)> {
         let mut chunk = vec![0; CHUNK_BYTES];
-        loop {
+        for _ in 0..CHUNKS_A_TURN {
             let offset = self.offset;
             let read = match self.log()? {
                 Some(log) => log.read_at(&mut chunk, offset),
-                None => return Ok(Reader::There),
+                None => return Ok((Reader::There, Copied::All)),
             };
             let length = read.with_context(|| format!("cannot read {}", self.path.display()))?;
             if length == 0 {
-                return Ok(Reader::There);
+                return Ok((Reader::There, Copied::All));
             }
             let written = match self.stream {
                 Stream::Output | Stream::Stdout => write(&mut std::io::stdout().lock(), &chunk[..length]),
@@ -81,16 +110,17 @@ impl Source {
                 Ok(()) => self.offset += u64::try_from(length).unwrap_or(0),
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     self.closed = true;
-                    return Ok(Reader::Gone);
+                    return Ok((Reader::Gone, Copied::All));
                 }
                 // The terminal went away: the hangup that is on its way decides what that means for the program.
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
                     self.closed = true;
-                    return Ok(Reader::There);
+                    return Ok((Reader::There, Copied::All));
                 }
                 Err(error) => return Err(error).context("cannot write the program's output"),
             }
         }
+        Ok((Reader::There, Copied::Part))
     }
 
     fn log(&mut self) -> Result<Option<&File>> {

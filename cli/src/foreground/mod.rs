@@ -22,7 +22,7 @@ use tokio::io::unix::AsyncFd;
 pub(crate) use terminal::{Streams, window};
 
 use crate::exit::Exit;
-use copy::Copier;
+use copy::{Copied, Copier};
 use keyboard::{Key, Keyboard};
 use signals::{Received, Signals};
 use terminal::RawMode;
@@ -88,16 +88,10 @@ pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> 
         interrupts: 0,
     };
     loop {
-        copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;
+        let copied = copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;
         tokio::select! {
-            event = attendant.next_event() => match event? {
-                Event::Output => {}
-                Event::CloseStdin => {
-                    keyboard.close();
-                    attendant.close_stdin();
-                }
-                Event::Ended | Event::ShimGone => break,
-            },
+            // What the user wants comes before what the program says.
+            biased;
             received = signals.next() => {
                 if attendant.obey(received) == Leaving::Leave {
                     return Ok(Attended::Detached);
@@ -110,10 +104,19 @@ pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> 
                 }
                 Key::Closed => attendant.close_stdin(),
             },
+            event = attendant.next_event() => match event? {
+                Event::Output => {}
+                Event::CloseStdin => {
+                    keyboard.close();
+                    attendant.close_stdin();
+                }
+                Event::Ended | Event::ShimGone => break,
+            },
+            () = tokio::task::yield_now(), if copied == Copied::Part => {}
         }
     }
     let entity = recorded_end(host, entity, &watch, (&mut attendant, &mut signals, &mut copier)).await?;
-    copier.copy_new(None)?;
+    copier.copy_rest()?;
     Ok(Attended::Ended(Box::new(entity)))
 }
 
