@@ -103,6 +103,11 @@ impl Installed {
 
     /// Asks the health function of a mode.
     pub(super) fn assess(&self, mode: Mode) -> Result<Assessed, PolicyFault> {
+        self.assess_under(mode, &pin(mode))
+    }
+
+    /// Asks the health function of a pinned policy about a gadget of a mode.
+    pub(super) fn assess_under(&self, mode: Mode, pin: &PolicyPin) -> Result<Assessed, PolicyFault> {
         let entity = self.gadget(mode);
         let seen = Observed {
             entity: &entity,
@@ -114,7 +119,7 @@ impl Installed {
             spawn_kind: "agent",
             surroundings: &Surroundings::default(),
         };
-        self.policies.assess(&pin(mode), &seen)
+        self.policies.assess(pin, &seen)
     }
 
     fn gadget(&self, mode: Mode) -> Entity {

@@ -54,9 +54,17 @@ pub(super) const fn newest() -> usize {
     MIGRATIONS.len()
 }
 
-/// The format of the file.
+/// The format of the file, from one snapshot: another process may be making it.
 pub(super) fn format(db: &Db, path: &Path) -> Result<Format, StoreError> {
     let started = Instant::now();
+    let told = |error| explain(error, path, "reading the store's format", started.elapsed());
+    db.connection.execute_batch("SAVEPOINT format").map_err(told)?;
+    let format = format_seen(db, path, started);
+    db.connection.execute_batch("RELEASE format").map_err(told)?;
+    format
+}
+
+fn format_seen(db: &Db, path: &Path, started: Instant) -> Result<Format, StoreError> {
     let number = |sql| {
         let found = db.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         found.map_err(|error| explain(error, path, "reading the store's format", started.elapsed()))
