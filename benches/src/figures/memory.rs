@@ -25,7 +25,7 @@ pub(super) fn figure(_effort: Effort) -> Result<Vec<Row>> {
         .and_then(Value::as_i64)
         .context("a run has a shim")?;
     let rollup = std::fs::read_to_string(format!("/proc/{shim}/smaps_rollup"))?;
-    home.command(&["kill", "--force", "run/idle"])?.output()?;
+    home.command(&["kill", "--grace", "0s", "run/idle"])?.output()?;
     let mebibytes = |names: &[&str]| {
         let of = |line: &str| {
             let (name, rest) = line.split_once(':')?;
