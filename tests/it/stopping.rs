@@ -245,3 +245,50 @@ fn the_report_of_a_kill_has_the_members_that_are_promised() {
     }]});
     assert_eq!(document, expected);
 }
+
+/// Starts a run that ignores TERM, and waits until it does.
+fn deaf(home: &Home, id: &str) {
+    let script = "trap '' TERM; echo deaf; while :; do sleep 0.1; done";
+    home.done(&["run", "--detach", "--id", id, "--", "sh", "-c", script]);
+    until("it ignores TERM", || home.run(&["logs", id]).out.contains("deaf"));
+}
+
+#[test]
+fn several_are_stopped_side_by_side_each_with_its_own_grace() {
+    const GRACE_MS: u64 = 3_000;
+    let home = Home::new();
+    let ids = ["one", "two"];
+    ids.iter().for_each(|id| deaf(&home, id));
+    let killed = home.json(&["kill", "--grace", "3s", "one", "two"]);
+    assert_eq!(killed["complete"], true, "{killed}");
+    let asked = ids.map(|id| {
+        let stop = &home.json(&["show", id])["reason"]["evidence"][0]["stop"];
+        stop["at_ms"].as_u64().expect("when it was asked for")
+    });
+    let apart = asked[0].abs_diff(asked[1]);
+    assert!(
+        apart < GRACE_MS,
+        "the second was asked {apart} ms after the first: it waited for it"
+    );
+}
+
+#[test]
+fn one_that_cannot_be_asked_keeps_no_other_from_being_stopped_and_told() {
+    let home = Home::new();
+    let runs = home.home().join("runs");
+    ["one", "two"].iter().for_each(|id| {
+        home.done(&["run", "--detach", "--id", id, "--", "sleep", "600"]);
+    });
+    std::fs::rename(runs.join("one"), runs.join("away")).expect("a directory of ours");
+    let answer = home.run(&["kill", "one", "two", "--json"]).exits(74);
+    let killed = answer.document();
+    assert_eq!(
+        (&killed["complete"], &killed["targets"][0]["ref"]),
+        (&false.into(), &"run/two".into()),
+        "{killed}"
+    );
+    assert!(answer.err.contains("run/one was not killed"), "{}", answer.err);
+    assert_eq!(home.json(&["show", "two"])["status"], "cancelled");
+    std::fs::rename(runs.join("away"), runs.join("one")).expect("a directory of ours");
+    home.done(&["kill", "one"]);
+}

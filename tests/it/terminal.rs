@@ -378,3 +378,15 @@ fn ctrl_z_stops_program_and_command_alike_and_fg_continues_both() {
     terminal.ends();
     assert_eq!(home.over("one")["status"], "completed");
 }
+
+#[test]
+fn an_interrupt_to_the_command_itself_stops_what_has_a_pseudo_terminal_of_its_own() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &[], "echo ready; exec sleep 600");
+    terminal.sees("ready", 1);
+    let command = rustix::process::Pid::from_child(&terminal.child);
+    rustix::process::kill_process(command, rustix::process::Signal::INT).expect("our own child");
+    assert_eq!(terminal.ends().code(), Some(143), "{}", terminal.text());
+    assert!(!terminal.text().contains("passed on"), "{}", terminal.text());
+    assert_eq!(home.over("one")["reason"]["code"], "run.cancelled.sigint");
+}

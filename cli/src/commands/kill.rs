@@ -1,8 +1,8 @@
 //! `kill`: stops runs, and says only what was observed.
 
-use runwarden_host::GRACE_DEFAULT;
-use runwarden_host::model::DurationMs;
+use runwarden_host::model::{DurationMs, Entity};
 use runwarden_host::verbs::{Kill, KillResult, Killed, kill};
+use runwarden_host::{GRACE_DEFAULT, Host};
 use serde_json::{Value, json};
 
 use crate::context::{Context, operator};
@@ -33,10 +33,14 @@ EXIT CODES
   0 all of them are stopped, or had ended before   1 something could not be stopped or confirmed
   2 some are not found or ambiguous: nothing was signalled";
 
-/// What was observed of each.
-pub(crate) struct Stopped(Vec<Killed>);
+/// What was observed of each; a kill that failed was told as it did, and decides how the command ends.
+pub(crate) struct Stopped {
+    killed: Vec<Killed>,
+    failed: Option<Exit>,
+}
 
-/// Resolves every word first; then stops them all, side by side.
+/// Resolves every word first; then stops them all side by side, so that each has its grace period and no longer, and one
+/// that fails keeps none of the others from being stopped and told.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<impl Report> {
     let host = context.open()?;
     let chosen = choose(&host, &args.references, &SelectorArgs::default(), &Default::default())?;
@@ -48,32 +52,64 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<impl Report> {
         actor: operator(),
         note: None,
     };
+    let outcomes: Vec<Outcome<Killed>> = std::thread::scope(|scope| {
+        let stop = |entity| scope.spawn(|| stopped(&host, entity, &asked));
+        let stopping: Vec<_> = chosen.entities.into_iter().map(stop).collect();
+        let panicked = |_| {
+            Err(Failure::new(
+                Exit::FAULT,
+                "fault",
+                "a kill ended in a fault of runwarden",
+            ))
+        };
+        stopping
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(panicked))
+            .collect()
+    });
+    let mut report = Stopped {
+        killed: Vec::new(),
+        failed: None,
+    };
+    for outcome in outcomes {
+        match outcome {
+            Ok(killed) => report.killed.push(killed),
+            Err(failure) => {
+                context.output.complain(&failure);
+                report.failed.get_or_insert(failure.exit);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn stopped(host: &Host, entity: Entity, asked: &Kill) -> Outcome<Killed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::IO, "system", "cannot wait").cause(error.to_string()))?;
-    let mut killed = Vec::new();
-    for entity in chosen.entities {
-        killed.push(runtime.block_on(kill(&host, entity, &asked))?);
-    }
-    Ok(Stopped(killed))
+    let reference = entity.reference.to_string();
+    let killed = runtime.block_on(kill(host, entity, asked));
+    killed.map_err(|error| Failure::from(error).cause(format!("{reference} was not killed")))
 }
 
 impl Stopped {
     fn complete(&self) -> bool {
-        self.0
+        let done = self
+            .killed
             .iter()
-            .all(|killed| matches!(killed.result, KillResult::Killed | KillResult::Unchanged))
+            .all(|killed| matches!(killed.result, KillResult::Killed | KillResult::Unchanged));
+        done && self.failed.is_none()
     }
 }
 
 impl Report for Stopped {
     fn json(&self) -> Value {
-        let targets: Vec<Value> = self.0.iter().map(Killed::json).collect();
+        let targets: Vec<Value> = self.killed.iter().map(Killed::json).collect();
         json!({"targets": targets, "complete": self.complete()})
     }
 
     fn text(&self, _: &Page) -> Text {
         let mut text = Text::new();
-        for killed in &self.0 {
+        for killed in &self.killed {
             text.line(line(killed));
             for survivor in &killed.survivors {
                 let uid = survivor.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string());
@@ -88,7 +124,11 @@ impl Report for Stopped {
     }
 
     fn exit(&self) -> Exit {
-        if self.complete() { Exit::DONE } else { Exit::NO }
+        match (self.failed, self.complete()) {
+            (Some(exit), _) => exit,
+            (None, true) => Exit::DONE,
+            (None, false) => Exit::NO,
+        }
     }
 }
 

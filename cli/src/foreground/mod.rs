@@ -74,6 +74,8 @@ pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> 
         terminal,
         stdin,
     } = running;
+    // On its own pseudo-terminal the program hears no signal of ours: the first one already means us.
+    let interrupts = u32::from(terminal.is_some());
     let typed_at_a_terminal = terminal.is_some() && std::io::stdin().is_terminal();
     let _raw = typed_at_a_terminal.then(RawMode::enter).transpose()?;
     let mut keyboard = terminal.map_or_else(|| Keyboard::feeding(stdin), Keyboard::for_terminal)?;
@@ -85,7 +87,7 @@ pub(crate) async fn attend(host: &Host, running: Running, asked: Attendance) -> 
     let mut attendant = Attendant {
         control: Some(control),
         asked,
-        interrupts: 0,
+        interrupts,
     };
     loop {
         let copied = copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;
