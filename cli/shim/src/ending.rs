@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
+use runwarden_shim::spared::Record;
 use runwarden_shim::{clock, files};
 
 use crate::members::{self, Member};
@@ -57,9 +58,33 @@ pub(crate) enum Forced {
 
 /// What is known of the set.
 pub(crate) enum SetState {
-    /// ECHILD was seen.
-    Empty,
+    Empty(Proof),
     Living(Vec<Member>),
+}
+
+/// What says that nobody of the set is left.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// ECHILD: the shim has no child at all.
+    NoChild,
+    /// Every child of the shim is of another run; these are they.
+    NoneButSpared(Vec<Record>),
+}
+
+impl Proof {
+    fn text(&self) -> &'static str {
+        match self {
+            Self::NoChild => "subreaper_echild",
+            Self::NoneButSpared(_) => "subreaper_but_for_spared",
+        }
+    }
+
+    fn spared(&self) -> &[Record] {
+        match self {
+            Self::NoChild => &[],
+            Self::NoneButSpared(spared) => spared,
+        }
+    }
 }
 
 /// The end of the worker. Filled once; only what is known of the set changes later.
@@ -216,29 +241,44 @@ fn push_status(text: &mut String, ending: &Ending) {
 
 /// The last part of the text, so that it can take what room is left.
 fn push_set(text: &mut String, set: &SetState) {
-    let SetState::Living(members) = set else {
-        text.push_str(
-            ",\"set\":{\"empty\":true,\"proof\":\"subreaper_echild\",\"survivors\":[],\"survivors_total\":0}",
-        );
-        return;
-    };
-    let _ = write!(
-        text,
-        ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[",
-        members.len()
-    );
-    for (index, Member { pid, stat }) in members.iter().enumerate() {
-        let mut entry = String::new();
-        let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
-        let _ = write!(
-            entry,
-            "{}{{\"pid\":{pid},\"comm\":{},\"state\":\"{}\",\"uid\":{uid}}}",
-            if index == 0 { "" } else { "," },
-            quoted(stat.name()),
-            char::from(stat.state),
-        );
+    match set {
+        SetState::Empty(proof) => {
+            let _ = write!(
+                text,
+                ",\"set\":{{\"empty\":true,\"proof\":\"{}\",\"survivors\":[],\"survivors_total\":0,\"spared\":[",
+                proof.text()
+            );
+            let entry = |record: &Record| {
+                let reference = quoted(record.reference.as_bytes());
+                format!("{{\"ref\":{reference},\"pid\":{}}}", record.pid)
+            };
+            push_entries(text, proof.spared().iter().map(entry));
+        }
+        SetState::Living(members) => {
+            let _ = write!(
+                text,
+                ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[",
+                members.len()
+            );
+            push_entries(text, members.iter().map(survivor));
+        }
+    }
+}
+
+fn survivor(Member { pid, stat }: &Member) -> String {
+    let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
+    let (name, state) = (quoted(stat.name()), char::from(stat.state));
+    format!("{{\"pid\":{pid},\"comm\":{name},\"state\":\"{state}\",\"uid\":{uid}}}")
+}
+
+/// As many entries of the last list of the text as there is room for, and its end.
+fn push_entries(text: &mut String, entries: impl Iterator<Item = String>) {
+    for (index, entry) in entries.enumerate() {
         if text.len() + entry.len() + 8 > files::EXIT_BYTES {
             break;
+        }
+        if index > 0 {
+            text.push(',');
         }
         text.push_str(&entry);
     }

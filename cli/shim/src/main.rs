@@ -8,6 +8,7 @@
 mod ending;
 mod finish;
 mod members;
+mod nesting;
 mod output;
 mod shim;
 mod start;
@@ -20,6 +21,9 @@ mod worker;
 #[unsafe(no_mangle)]
 extern "C" fn main(_argc: libc::c_int, _argv: *const *const libc::c_char) -> libc::c_int {
     sys::occupy_standard_streams();
+    sys::set_name(nesting::NAME);
+    // Ignored, as some starters leave it, no end of a child would ever be told.
+    sys::default_signal(libc::SIGCHLD);
     match sys::fork() {
         Ok(0) => start::start(),
         Ok(_) => 0,

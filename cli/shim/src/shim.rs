@@ -10,7 +10,7 @@ use runwarden_shim::packet;
 use runwarden_shim::slot::{Cause, Slot};
 use runwarden_shim::spec::{ParentTie, StopBy};
 
-use crate::ending::{Ending, ExitFile, SetState, Started};
+use crate::ending::{Ending, ExitFile, Proof, SetState, Started};
 use crate::finish::Finish;
 use crate::members::Set;
 use crate::output::{Output, Turn};
@@ -32,8 +32,8 @@ pub(crate) struct Progress {
     started: Option<Started>,
     failure: Option<Failure>,
     ending: Option<Ending>,
-    /// ECHILD was seen after the worker had ended.
-    empty: bool,
+    /// Nobody of the set is left, and what says so. Seen after the worker had ended.
+    empty: Option<Proof>,
     /// The set as the exit file tells it.
     told: Option<Told>,
     /// The finishing command is to be started as soon as no stop is going on.
@@ -131,7 +131,7 @@ impl Shim {
         let now_ms = clock::boottime_ms();
         let finish = self.finish.as_ref().and_then(|finish| Some(finish.pending()?.1));
         // Nothing is due of a stop whose set is empty.
-        let stop = self.stopping.due_ms().filter(|_| !self.progress.empty);
+        let stop = self.stopping.due_ms().filter(|_| self.progress.empty.is_none());
         let due = [stop, finish]
             .into_iter()
             .flatten()
@@ -261,12 +261,24 @@ impl Shim {
                     });
                 }
                 Children::Ended(_) => {}
-                Children::Living => return,
+                Children::Living => {
+                    self.look_for_members();
+                    return;
+                }
                 Children::None => {
-                    self.progress.empty = true;
+                    self.progress.empty.get_or_insert(Proof::NoChild);
                     return;
                 }
             }
+        }
+    }
+
+    /// Looks whether all that lives below us is of other runs. The last member's end is told by SIGCHLD, because its
+    /// parent is the shim; and whoever is spared was so before its starter, a member, ended.
+    fn look_for_members(&mut self) {
+        if self.worker.end.is_some() && self.progress.empty.is_none() {
+            let spared = self.set.none_but_spared();
+            self.progress.empty = spared.map(|spared| Proof::NoneButSpared(spared.to_vec()));
         }
     }
 
@@ -287,7 +299,7 @@ impl Shim {
     }
 
     fn advance_stop(&mut self) {
-        if self.progress.empty {
+        if self.progress.empty.is_some() {
             return;
         }
         if self.gate.is_some() {
@@ -330,7 +342,11 @@ impl Shim {
             self.read_errors();
             self.note_ending();
         }
-        let told = if self.progress.empty { Told::Empty } else { Told::Living };
+        let told = if self.progress.empty.is_some() {
+            Told::Empty
+        } else {
+            Told::Living
+        };
         if self.progress.told.as_ref() == Some(&told) && !self.progress.rewrite {
             return;
         }
@@ -384,13 +400,14 @@ impl Shim {
         };
         // A stop that began before the end goes on: its strongest signal may be a later one.
         ending.stop = self.stopping.record();
-        let set = if self.progress.empty {
-            // The last words of the last member; nobody is left who could write more.
-            self.slave = None;
-            self.output.drain();
-            SetState::Empty
-        } else {
-            SetState::Living(self.set.members())
+        let set = match &self.progress.empty {
+            Some(proof) => {
+                // The last words of the last member; nobody is left who could write more.
+                self.slave = None;
+                self.output.drain();
+                SetState::Empty(proof.clone())
+            }
+            None => SetState::Living(self.set.members()),
         };
         let started = self.progress.started.unwrap_or_else(Started::now);
         let text = self.exit.text(ending, started, &set, self.output.lost_bytes);
@@ -400,7 +417,7 @@ impl Shim {
     }
 
     fn advance_finish(&mut self) {
-        let busy = self.stopping.is_going_on() && !self.progress.empty;
+        let busy = self.stopping.is_going_on() && self.progress.empty.is_none();
         if self.progress.finish_wanted && !busy {
             self.progress.finish_wanted = false;
             if let Some(finish) = &mut self.finish {

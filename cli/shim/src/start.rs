@@ -7,12 +7,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use libc::c_int;
 use runwarden_shim::message::{CONTROL_FD, FromShim, PACKET_BYTES, Passed, Present, Stage, Stream, ToShim};
+use runwarden_shim::spared::Spared;
 use runwarden_shim::spec::{IoMode, Spec};
 use runwarden_shim::{files, packet, slot};
 
 use crate::ending::ExitFile;
 use crate::finish::{self, Finish};
-use crate::members::{self, Set};
+use crate::members::Set;
+use crate::nesting::{self, own_pid};
 use crate::output::Output;
 use crate::shim::{Plan, Shim};
 use crate::stopping::Stopping;
@@ -79,6 +81,8 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     })?;
     let mut files = open_files(&handed.spec)?;
     sys::become_subreaper();
+    // Before anything of ours exists that a stop of the enclosing run could reach.
+    nesting::register(&handed.spec.reference);
     let started = fork_worker(&mut handed, &mut files, start_directory);
     if started.is_err() {
         files.exit.release();
@@ -114,7 +118,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         errors: Some(held.errors),
         output: files.output,
         stopping: Stopping::new(files.stop, handed.spec.stop_by),
-        set: Set::below(own_pid(), members::spare_nobody),
+        set: Set::below(own_pid(), Spared::at(files::SPARED.as_ref())),
         exit: files.exit,
         finish: (!handed.spec.finish.is_empty()).then(|| Finish::new(handed.memory, handed.image)),
         stdin_writer: handed.stdin_writer,
@@ -129,10 +133,6 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     drop(handed.spec);
     sys::release_memory();
     Ok(shim)
-}
-
-fn own_pid() -> i32 {
-    std::process::id().cast_signed()
 }
 
 /// The first packet: the specification and its descriptors.
@@ -177,6 +177,8 @@ fn open_files(spec: &Spec) -> Result<RunFiles, Failure> {
     let lock = open(files::LOCK).map_err(failed(Stage::Lock))?;
     take_lock(&lock).map_err(Failure::at(Stage::Lock))?;
     let output = Output::new(open_log(files::ORDER_LOG).map_err(failed(Stage::Logs))?);
+    // Made now: those who are to be spared only add to it.
+    open(files::SPARED).map_err(failed(Stage::Reserve))?;
     let reserve = Failure::at(Stage::Reserve);
     let stop = open(files::STOP).map_err(failed(Stage::Reserve))?;
     sys::reserve(&stop, slot::BYTES * slot::COUNT).map_err(&reserve)?;

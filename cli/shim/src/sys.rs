@@ -70,6 +70,12 @@ pub(crate) fn new_session() {
     unsafe { libc::setsid() };
 }
 
+/// What the process is called in the process list.
+pub(crate) fn set_name(name: &CStr) {
+    // SAFETY: a NUL-terminated string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+}
+
 pub(crate) fn become_subreaper() {
     // SAFETY: no memory involved.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -116,6 +122,12 @@ pub(crate) fn inherited(fd: RawFd) -> Result<OwnedFd, Errno> {
 pub(crate) fn lock(file: &File) -> Result<(), Errno> {
     // SAFETY: no memory involved.
     check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
+}
+
+/// Whether somebody holds the lock that [`lock`] takes. Ours, if it is free, goes with the file.
+pub(crate) fn is_locked(file: &File) -> bool {
+    // SAFETY: no memory involved.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }) == Err(libc::EWOULDBLOCK)
 }
 
 /// Allocates the first `bytes` bytes of a file on its disk.

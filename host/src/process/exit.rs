@@ -88,12 +88,25 @@ pub struct SpawnErrorRecord {
 pub struct SetRecord {
     /// Whether it was seen empty.
     pub empty: bool,
-    /// What proves it: `subreaper_echild`.
+    /// What proves it: `subreaper_echild`, or `subreaper_but_for_spared` when runs that were started inside live on.
     pub proof: Option<String>,
+    /// Shims and finishing commands of other runs that lived below the shim and were spared.
+    #[serde(default)]
+    pub spared: Vec<Spared>,
     /// Who lived when this was written; as many as there was room for.
     pub survivors: Vec<Survivor>,
     /// How many lived.
     pub survivors_total: usize,
+}
+
+/// A process of a run that was started from inside this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spared {
+    /// The run it belongs to; another home's, perhaps.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Its number.
+    pub pid: i32,
 }
 
 /// A process that lives on.

@@ -27,7 +27,7 @@ mod tests;
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
-pub use exit::{ExitFile, ExitRecord, SetRecord, SpawnErrorRecord, StopRecord, Survivor};
+pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
 pub use inside::{Inside, is_inside, members_below};
 pub use logs::Segment;

@@ -316,7 +316,7 @@ fn a_stop_reaches_the_whole_set() {
     let _control = home.start(command(&["sh", "-c", script]));
     let shim = home.shim.clone().expect("a shim");
     eventually(|| {
-        (members_below(shim.pid)
+        (members_below(shim.pid, &home.run)
             .ok()?
             .iter()
             .filter(|member| member.comm == "sh")

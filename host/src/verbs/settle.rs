@@ -419,6 +419,7 @@ fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
         "core_dumped": record.core_dumped,
         "stop": record.stop,
         "proof": record.set.proof,
+        "spared": record.set.spared,
         "survivors": record.set.survivors,
         "note": note,
         "user_ms": record.user_ms,
