@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use runwarden_host::model::{Bytes, DurationMs};
-use runwarden_host::{GRACE_DEFAULT, StopBy, Variable, Work};
+use runwarden_host::{Contain, GRACE_DEFAULT, StopBy, Variable, Work};
 
 use crate::errors::{Failure, Outcome};
 use crate::parse;
@@ -37,6 +37,9 @@ pub(crate) struct WorkArgs {
     /// What a stop tries first: a signal, or stdin to close standard input [default: TERM]
     #[arg(long, value_name = "SIGNAL|stdin", value_parser = stop_by, help_heading = "How it is stopped")]
     pub(crate) stop_by: Option<StopBy>,
+    /// What holds together everything it starts: auto, cgroup, subreaper
+    #[arg(long, value_name = "HOW", value_parser = contain, default_value = "auto", hide_default_value = true, help_heading = "How it is stopped")]
+    pub(crate) contain: Contain,
     /// Its working directory [default: this one]
     #[arg(long, value_name = "DIR", help_heading = "Where it runs")]
     pub(crate) cwd: Option<PathBuf>,
@@ -88,6 +91,7 @@ impl WorkArgs {
         work.clear_env = self.clear_env;
         work.timeout_ms = self.timeout;
         work.grace_ms = self.grace.unwrap_or(GRACE_DEFAULT);
+        work.contain = self.contain;
         work.stop_by = self.stop_by.unwrap_or_default();
         work.expect_artifacts.clone_from(&self.expect_artifacts);
         work.want_evidence = self.want_evidence;
@@ -115,6 +119,15 @@ fn variable(given: &OsStr) -> Variable {
         None => Variable::Inherited {
             name: Bytes::from(given),
         },
+    }
+}
+
+fn contain(word: &str) -> Result<Contain, String> {
+    match word {
+        "auto" => Ok(Contain::Auto),
+        "cgroup" => Ok(Contain::Cgroup),
+        "subreaper" => Ok(Contain::Subreaper),
+        _ => Err("one of auto, cgroup, subreaper".to_owned()),
     }
 }
 

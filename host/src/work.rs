@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Bytes, DurationMs};
+pub use crate::process::Contain;
 
 /// The grace period when none is given (SEMANTICS 10.20): from the first signal to KILL.
 pub const GRACE_DEFAULT: DurationMs = DurationMs::from_ms(10_000);
@@ -31,6 +32,9 @@ pub struct Work {
     /// Patterns of files that must exist at the end: absolute, or below `artifacts/` or the working directory.
     #[serde(default)]
     pub expect_artifacts: Vec<String>,
+    /// What holds together everything it starts.
+    #[serde(default)]
+    pub contain: Contain,
     /// At least one piece of evidence is wanted.
     #[serde(default)]
     pub want_evidence: bool,
@@ -88,6 +92,7 @@ impl Work {
             grace_ms: GRACE_DEFAULT,
             stop_by: StopBy::Term,
             expect_artifacts: Vec::new(),
+            contain: Contain::Auto,
             want_evidence: false,
             own_dirs: Vec::new(),
             resume_token: None,

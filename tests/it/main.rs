@@ -1,5 +1,7 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod causes;
+mod containment;
 mod crashes;
 mod engines;
 mod entities;

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::harness::{Home, PROGRAM, lives, opened, until};
 
 /// A detached run whose shell script may use `$rw` for the program and `$told` for the file it tells in.
-fn start(home: &Home, id: &str, script: &str) -> String {
+fn start(home: &Home, id: &str, contain: &str, script: &str) -> String {
     let text = format!("rw={PROGRAM}; told={}; {script}", home.path(id).display());
-    home.detach(id, &["--", "sh", "-c", &text]);
+    home.detach(id, &["--contain", contain, "--", "sh", "-c", &text]);
     home.told(id)
 }
 
@@ -36,18 +36,25 @@ fn spared(record: &Value) -> Vec<&str> {
 }
 
 #[track_caller]
-fn check_kill_of_the_outer(grace: &str) {
+fn check_kill_of_the_outer(grace: &str, contain: &str) {
     let home = Home::new();
     let gate = home.gate("gate");
     let program = format!("echo $$ > $told; read x < {}; exit 7", gate.display());
     let begin = inner(&home, "inner", &program);
-    let outer = start(&home, "outer", &format!("{begin}; echo $$ > $told; exec sleep 600"));
+    let outer = start(
+        &home,
+        "outer",
+        contain,
+        &format!("{begin}; echo $$ > $told; exec sleep 600"),
+    );
     let pid = home.told("inner");
     check_killed(&home, "outer", grace);
     assert!(!lives(&outer) && lives(&pid));
     let record = home.exit_record("outer");
     assert_eq!(record["set"]["empty"], true);
-    assert_eq!(record["set"]["proof"], "subreaper_but_for_spared");
+    if contain == "subreaper" {
+        assert_eq!(record["set"]["proof"], "subreaper_but_for_spared");
+    }
     assert_eq!(spared(&record), ["run/inner"]);
     let _open = opened(&gate);
     let ended = home.over("inner");
@@ -59,12 +66,14 @@ fn check_kill_of_the_outer(grace: &str) {
 
 #[test]
 fn a_kill_of_the_outer_run_leaves_the_inner_one_to_its_own_end() {
-    check_kill_of_the_outer("20s");
+    check_kill_of_the_outer("20s", "auto");
+    check_kill_of_the_outer("20s", "subreaper");
 }
 
 #[test]
 fn a_kill_by_force_of_the_outer_run_leaves_the_inner_one_to_its_own_end() {
-    check_kill_of_the_outer("0");
+    check_kill_of_the_outer("0", "auto");
+    check_kill_of_the_outer("0", "subreaper");
 }
 
 #[test]
@@ -84,7 +93,12 @@ fn of_three_runs_in_each_other_each_is_killed_alone() {
     );
     std::fs::write(&script, text).expect("a script");
     let second = format!("$rw run --detach --id second -- sh {} > /dev/null", script.display());
-    let first = start(&home, "first", &format!("{second}; echo $$ > $told; exec sleep 600"));
+    let first = start(
+        &home,
+        "first",
+        "subreaper",
+        &format!("{second}; echo $$ > $told; exec sleep 600"),
+    );
     let (second, third) = (home.told("second"), home.told("third"));
     check_killed(&home, "second", "0");
     assert!(lives(&first) && !lives(&second) && lives(&third));
@@ -103,7 +117,7 @@ fn an_inner_run_in_the_foreground_shares_a_group_and_is_spared_all_the_same() {
     let told = home.path("inner");
     let program = format!("echo $$ > {}; read x < {}; exit 5", told.display(), gate.display());
     let script = format!("echo $$ > $told; $rw run --id inner -- sh -c '{program}'; echo never");
-    let outer = start(&home, "outer", &script);
+    let outer = start(&home, "outer", "subreaper", &script);
     let pid = home.told("inner");
     check_killed(&home, "outer", "0");
     assert!(!lives(&outer) && lives(&pid));
@@ -116,7 +130,7 @@ fn an_outer_run_is_over_when_only_inner_ones_are_left() {
     let home = Home::new();
     let gate = home.gate("gate");
     let begin = inner(&home, "inner", &format!("echo $$ > $told; read x < {}", gate.display()));
-    start(&home, "outer", &format!("{begin}; echo $$ > $told"));
+    start(&home, "outer", "auto", &format!("{begin}; echo $$ > $told"));
     let outer = home.over("outer");
     assert_eq!(outer["status"], "completed");
     assert!(lives(&home.told("inner")));
@@ -141,6 +155,7 @@ fn an_inner_run_of_another_home_and_without_variables_is_spared() {
     let outer = start(
         &home,
         "outer",
+        "auto",
         &format!("{begin} > /dev/null; echo $$ > $told; exec sleep 600"),
     );
     let pid = home.told("inner");
@@ -168,6 +183,7 @@ fn a_hopper_beside_an_inner_run_is_stopped_and_the_inner_run_is_not() {
     start(
         &home,
         "outer",
+        "subreaper",
         &format!("{begin}; echo $$ > $told; exec python3 {}", hop.display()),
     );
     let pid = home.told("inner");

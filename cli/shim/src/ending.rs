@@ -62,27 +62,31 @@ pub(crate) enum SetState {
     Living(Vec<Member>),
 }
 
-/// What says that nobody of the set is left.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// ECHILD: the shim has no child at all.
-    NoChild,
-    /// Every child of the shim is of another run; these are they.
-    NoneButSpared(Vec<Record>),
+/// That nobody of the set is left.
+#[derive(Clone)]
+pub(crate) struct Proof {
+    pub(crate) by: ProvedBy,
+    /// Who lives below the shim and is of another run.
+    pub(crate) spared: Vec<Record>,
 }
 
-impl Proof {
-    fn text(&self) -> &'static str {
+/// What says that nobody of the set is left: the strongest there was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProvedBy {
+    /// ECHILD: the shim has no child at all.
+    NoChild,
+    /// Every child of the shim is of another run.
+    NoChildButSpared,
+    /// One of the above, and the kernel counts nobody in the cgroup.
+    CgroupEmpty,
+}
+
+impl ProvedBy {
+    fn text(self) -> &'static str {
         match self {
             Self::NoChild => "subreaper_echild",
-            Self::NoneButSpared(_) => "subreaper_but_for_spared",
-        }
-    }
-
-    fn spared(&self) -> &[Record] {
-        match self {
-            Self::NoChild => &[],
-            Self::NoneButSpared(spared) => spared,
+            Self::NoChildButSpared => "subreaper_but_for_spared",
+            Self::CgroupEmpty => "cgroup_empty",
         }
     }
 }
@@ -91,7 +95,9 @@ impl Proof {
 pub(crate) struct Ending {
     pub(crate) end: Option<End>,
     pub(crate) failure: Option<Failure>,
-    /// `exit`, `signal`, or the cause of the stop that was going on.
+    /// How many processes the kernel killed for want of memory in the worker's memory cgroup while it ran.
+    pub(crate) oom_kills: u64,
+    /// `exit`, `signal`, `oom`, or the cause of the stop that was going on.
     pub(crate) cause: &'static str,
     pub(crate) stop: Option<StopRecord>,
     pub(crate) ended_epoch_ms: u64,
@@ -183,8 +189,9 @@ impl ExitFile {
         );
         let _ = write!(
             text,
-            ",\"boot_id\":{},\"lost_output_bytes\":{lost_bytes}",
-            quoted(self.boot_id.as_bytes())
+            ",\"boot_id\":{},\"oom_kills\":{},\"lost_output_bytes\":{lost_bytes}",
+            quoted(self.boot_id.as_bytes()),
+            ending.oom_kills,
         );
         match ending.failure {
             None => text.push_str(",\"spawn_error\":null"),
@@ -246,13 +253,13 @@ fn push_set(text: &mut String, set: &SetState) {
             let _ = write!(
                 text,
                 ",\"set\":{{\"empty\":true,\"proof\":\"{}\",\"survivors\":[],\"survivors_total\":0,\"spared\":[",
-                proof.text()
+                proof.by.text()
             );
             let entry = |record: &Record| {
                 let reference = quoted(record.reference.as_bytes());
                 format!("{{\"ref\":{reference},\"pid\":{}}}", record.pid)
             };
-            push_entries(text, proof.spared().iter().map(entry));
+            push_entries(text, proof.spared.iter().map(entry));
         }
         SetState::Living(members) => {
             let _ = write!(

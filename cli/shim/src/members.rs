@@ -9,15 +9,19 @@
 //!   at the moment such a list was begun no member lived, and members come from members alone. The kernel keeps the
 //!   list in order of arrival and takes a child out of it only when the shim reaps it, which it does not do meanwhile:
 //!   nobody who was there at that moment is left out.
+//!
+//! Where the set has a cgroup, it must be unpopulated as well: that also counts whom others put there.
 
 use std::fs::{self, File};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, RawFd};
 use std::os::unix::fs::FileExt as _;
 
 use libc::{c_int, pid_t};
 use runwarden_shim::spared::{Record, Spared};
 use runwarden_shim::stat::{self, Stat};
 
+use crate::cgroup::Cgroup;
+use crate::ending::{Proof, ProvedBy};
 use crate::sys::{self, Reach};
 
 /// A chain of parents longer than this is taken for a broken reading.
@@ -38,19 +42,40 @@ pub(crate) enum Spares {
     Somebody,
 }
 
+/// Whether the shim has children.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kin {
+    /// ECHILD.
+    Nobody,
+    Somebody,
+}
+
+/// Where a chain of parents leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kinship {
+    /// To the shim.
+    Below,
+    /// To the shim of another run, or it is the shim itself.
+    Spared,
+    /// Elsewhere.
+    None,
+}
+
 /// The set of one run.
 pub(crate) struct Set {
     shim: pid_t,
     spared: Spared,
+    cgroup: Option<Cgroup>,
     /// Its last field is the newest pid.
     load: Option<File>,
 }
 
 impl Set {
-    pub(crate) fn below(shim: pid_t, spared: Spared) -> Self {
+    pub(crate) fn below(shim: pid_t, spared: Spared, cgroup: Option<Cgroup>) -> Self {
         Self {
             shim,
             spared,
+            cgroup,
             load: None,
         }
     }
@@ -64,14 +89,64 @@ impl Set {
         }
     }
 
-    /// Who is spared, if they are all the children the shim has: the proof that no member lives.
-    pub(crate) fn none_but_spared(&mut self) -> Option<&[Record]> {
+    /// The proof that no member lives, if there is one.
+    pub(crate) fn proof(&mut self, kin: Kin) -> Option<Proof> {
+        let mut proof = match kin {
+            Kin::Nobody => Proof {
+                by: ProvedBy::NoChild,
+                spared: Vec::new(),
+            },
+            Kin::Somebody => Proof {
+                by: ProvedBy::NoChildButSpared,
+                spared: self.none_but_spared()?.to_vec(),
+            },
+        };
+        match self.cgroup.as_ref().map(Cgroup::is_populated) {
+            None => {}
+            Some(false) => proof.by = ProvedBy::CgroupEmpty,
+            // Whoever was put into the group from elsewhere is a member.
+            Some(true) if self.group_members().is_empty() => {}
+            Some(true) => return None,
+        }
+        Some(proof)
+    }
+
+    /// Who is spared, if they are all the children the shim has.
+    fn none_but_spared(&mut self) -> Option<&[Record]> {
         if self.spares() == Spares::Nobody {
             return None;
         }
         let children = self.children_of(self.shim)?;
         let all_spared = children.iter().all(|child| self.spared.holds(*child));
         all_spared.then(|| self.spared.alive())
+    }
+
+    /// What reports that the cgroup may have become empty.
+    pub(crate) fn events(&self) -> Option<RawFd> {
+        self.cgroup.as_ref().map(Cgroup::events)
+    }
+
+    /// Takes note of such a report, so that it comes only once.
+    pub(crate) fn hear_events(&self) {
+        self.cgroup.as_ref().map(Cgroup::is_populated);
+    }
+
+    /// Kills the whole cgroup, unless a process of another run could not be kept out of it.
+    pub(crate) fn kill_group(&mut self) {
+        self.spared.refresh();
+        let Some(cgroup) = &self.cgroup else { return };
+        let mixed =
+            !self.spared.alive().is_empty() && cgroup.pids().iter().any(|pid| self.kinship(*pid) == Kinship::Spared);
+        if !mixed {
+            cgroup.kill();
+        }
+    }
+
+    /// Who is in the cgroup and of this run.
+    fn group_members(&self) -> Vec<pid_t> {
+        let mut pids = self.cgroup.as_ref().map(Cgroup::pids).unwrap_or_default();
+        pids.retain(|pid| self.kinship(*pid) != Kinship::Spared);
+        pids
     }
 
     /// All members that live, as far as one walk sees them.
@@ -81,6 +156,14 @@ impl Set {
         match self.children_of(self.shim) {
             Some(children) => self.walk(children, &mut members),
             None => self.scan(&mut members),
+        }
+        for pid in self.group_members() {
+            if !members.iter().any(|member| member.pid == pid)
+                && let Ok(stat) = stat::read(pid)
+                && !stat.is_dead()
+            {
+                members.push(Member { pid, stat });
+            }
         }
         members
     }
@@ -134,18 +217,26 @@ impl Set {
     }
 
     fn is_member(&self, pid: pid_t) -> bool {
+        match self.kinship(pid) {
+            Kinship::Below => true,
+            Kinship::Spared => false,
+            Kinship::None => self.cgroup.as_ref().is_some_and(|cgroup| cgroup.holds(pid)),
+        }
+    }
+
+    fn kinship(&self, pid: pid_t) -> Kinship {
         let mut pid = pid;
         for _ in 0..DEPTH_MAX {
             if pid == self.shim || self.spared.holds(pid) {
-                return false;
+                return Kinship::Spared;
             }
             match stat::read(pid) {
-                Ok(stat) if stat.parent == self.shim => return true,
+                Ok(stat) if stat.parent == self.shim => return Kinship::Below,
                 Ok(stat) if stat.parent > 1 => pid = stat.parent,
-                _ => return false,
+                _ => return Kinship::None,
             }
         }
-        false
+        Kinship::None
     }
 
     /// The children of every thread, or `None` where the kernel does not list them.

@@ -1,7 +1,7 @@
 //! The packets on the control socket (`SOCK_SEQPACKET`): one tag byte, then fixed fields.
 
 use crate::codec::Malformed;
-use crate::spec::Window;
+use crate::spec::{Containment, Window};
 
 /// No packet is longer (a stop request carries one slot).
 pub const PACKET_BYTES: usize = 2048;
@@ -32,9 +32,11 @@ pub enum Stage {
     Directory,
     /// Executing the program.
     Exec,
+    /// The cgroup that was asked for cannot be had.
+    Containment,
 }
 
-const STAGES: [(Stage, u8, &str); 10] = [
+const STAGES: [(Stage, u8, &str); 11] = [
     (Stage::Specification, 1, "specification"),
     (Stage::Lock, 2, "lock"),
     (Stage::Logs, 3, "logs"),
@@ -45,6 +47,7 @@ const STAGES: [(Stage, u8, &str); 10] = [
     (Stage::Stopped, 8, "stopped"),
     (Stage::Directory, 9, "directory"),
     (Stage::Exec, 10, "exec"),
+    (Stage::Containment, 11, "containment"),
 ];
 
 impl Stage {
@@ -211,6 +214,8 @@ pub enum FromShim {
         worker: i32,
         /// The shim's pid.
         shim: i32,
+        /// What holds the set.
+        containment: Containment,
     },
     /// The program is executing.
     Started,
@@ -234,8 +239,16 @@ impl FromShim {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Held { worker, shim } => {
-                [b"H", worker.to_le_bytes().as_slice(), shim.to_le_bytes().as_slice()].concat()
+            Self::Held {
+                worker,
+                shim,
+                containment,
+            } => {
+                let held: &[u8] = match containment {
+                    Containment::Subreaper => b"Hs",
+                    Containment::Cgroup => b"Hc",
+                };
+                [held, &worker.to_le_bytes(), &shim.to_le_bytes()].concat()
             }
             Self::Started => vec![b'R'],
             Self::StartFailed { stage, errno } => [&[b'F', stage.code()], errno.to_le_bytes().as_slice()].concat(),
@@ -251,9 +264,13 @@ impl FromShim {
     /// A packet of no known form.
     pub fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         match packet {
-            [b'H', w0, w1, w2, w3, s0, s1, s2, s3] => Ok(Self::Held {
+            [b'H', held @ (b's' | b'c'), w0, w1, w2, w3, s0, s1, s2, s3] => Ok(Self::Held {
                 worker: i32::from_le_bytes([*w0, *w1, *w2, *w3]),
                 shim: i32::from_le_bytes([*s0, *s1, *s2, *s3]),
+                containment: match held {
+                    b'c' => Containment::Cgroup,
+                    _ => Containment::Subreaper,
+                },
             }),
             [b'R'] => Ok(Self::Started),
             [b'F', code, e0, e1, e2, e3] => Ok(Self::StartFailed {
@@ -304,6 +321,7 @@ mod tests {
             FromShim::Held {
                 worker: 70_000,
                 shim: 1,
+                containment: Containment::Cgroup,
             },
             FromShim::Started,
             FromShim::StartFailed {

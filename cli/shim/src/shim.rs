@@ -12,7 +12,8 @@ use runwarden_shim::spec::{ParentTie, StopBy};
 
 use crate::ending::{Ending, ExitFile, Proof, SetState, Started};
 use crate::finish::Finish;
-use crate::members::Set;
+use crate::members::{Kin, Set};
+use crate::memory::Kills;
 use crate::output::{Output, Turn};
 use crate::stopping::{Step, Stopping};
 use crate::sys::{self, Children};
@@ -62,6 +63,8 @@ pub(crate) struct Shim {
     /// `Some` until the program executes or has failed to.
     pub(crate) errors: Option<File>,
     pub(crate) output: Output,
+    /// None where memory is not counted.
+    pub(crate) kills: Option<Kills>,
     pub(crate) stopping: Stopping,
     pub(crate) set: Set,
     pub(crate) exit: ExitFile,
@@ -100,6 +103,10 @@ impl Shim {
             events: libc::POLLIN,
             revents: 0,
         };
+        let watch_changes = |fd: RawFd| libc::pollfd {
+            events: libc::POLLPRI,
+            ..watch(fd)
+        };
         // poll ignores negative descriptors.
         let optional = |fd: Option<RawFd>| watch(fd.unwrap_or(-1));
         let mut fds = vec![
@@ -107,11 +114,12 @@ impl Shim {
             optional(self.control.as_ref().map(|control| control.as_raw_fd())),
             optional(self.errors.as_ref().map(|errors| errors.as_raw_fd())),
             optional(self.finish.as_ref().and_then(|finish| Some(finish.pending()?.0))),
+            watch_changes(self.set.events().unwrap_or(-1)),
         ];
         fds.extend(self.output.sources().map(watch));
         sys::poll(&mut fds, self.timeout_ms());
         let mut grew = Turn::Nothing;
-        for source in fds[4..].iter().filter(|source| source.revents != 0) {
+        for source in fds[5..].iter().filter(|source| source.revents != 0) {
             if self.output.read(source.fd) == Turn::Grew {
                 grew = Turn::Grew;
             }
@@ -124,6 +132,9 @@ impl Shim {
         }
         if fds[1].revents != 0 {
             self.read_control();
+        }
+        if fds[4].revents != 0 {
+            self.set.hear_events();
         }
     }
 
@@ -261,24 +272,17 @@ impl Shim {
                     });
                 }
                 Children::Ended(_) => {}
-                Children::Living => {
-                    self.look_for_members();
-                    return;
-                }
-                Children::None => {
-                    self.progress.empty.get_or_insert(Proof::NoChild);
-                    return;
-                }
+                Children::Living => return self.look_for_members(Kin::Somebody),
+                Children::None => return self.look_for_members(Kin::Nobody),
             }
         }
     }
 
     /// Looks whether all that lives below us is of other runs. The last member's end is told by SIGCHLD, because its
     /// parent is the shim; and whoever is spared was so before its starter, a member, ended.
-    fn look_for_members(&mut self) {
+    fn look_for_members(&mut self, kin: Kin) {
         if self.worker.end.is_some() && self.progress.empty.is_none() {
-            let spared = self.set.none_but_spared();
-            self.progress.empty = spared.map(|spared| Proof::NoneButSpared(spared.to_vec()));
+            self.progress.empty = self.set.proof(kin);
         }
     }
 
@@ -379,8 +383,11 @@ impl Shim {
         let end = self.worker.end;
         let status = end.as_ref().map_or(0, |end| end.status);
         let stop = self.stopping.record();
+        let oom_kills = self.kills.as_ref().map_or(0, Kills::since);
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
         let cause = match &stop {
             Some(stop) => stop.cause,
+            None if killed && oom_kills > 0 => "oom",
             None if libc::WIFSIGNALED(status) => "signal",
             None => "exit",
         };
@@ -388,6 +395,7 @@ impl Shim {
             end,
             failure: self.progress.failure,
             cause,
+            oom_kills,
             stop,
             ended_epoch_ms: clock::epoch_ms(),
             ended_boottime_ms: clock::boottime_ms(),

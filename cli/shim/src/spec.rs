@@ -33,6 +33,33 @@ pub enum ParentTie {
     DieWithStarter,
 }
 
+/// What holds a set together, beside the shim's being the subreaper of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// Nothing more.
+    Subreaper,
+    /// A cgroup of its own.
+    Cgroup,
+}
+
+/// What it means that the cgroup cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// The run starts without one.
+    Wanted,
+    /// The run does not start.
+    Required,
+}
+
+/// A cgroup for the set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The directory to make; its parent exists.
+    pub path: Vec<u8>,
+    /// How much it is wanted.
+    pub need: Need,
+}
+
 /// Size of a terminal window, as in `struct winsize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Window {
@@ -75,6 +102,8 @@ pub struct Spec {
     pub finish: Vec<Vec<u8>>,
     /// The first size of the pseudo-terminal.
     pub window: Window,
+    /// The cgroup for the set.
+    pub cgroup: Option<Group>,
 }
 
 impl Spec {
@@ -113,6 +142,12 @@ impl Spec {
         ] {
             out.number(u64::from(side));
         }
+        out.number(match self.cgroup.as_ref().map(|group| group.need) {
+            None => 0,
+            Some(Need::Wanted) => 1,
+            Some(Need::Required) => 2,
+        });
+        out.bytes(self.cgroup.as_ref().map_or(&[], |group| &group.path));
         out.0
     }
 
@@ -157,6 +192,7 @@ impl Spec {
                 width: from.small()?,
                 height: from.small()?,
             },
+            cgroup: group(&mut from)?,
         };
         from.end()?;
         if spec.argv.is_empty() {
@@ -165,6 +201,17 @@ impl Spec {
             Ok(spec)
         }
     }
+}
+
+fn group(from: &mut Reader<'_>) -> Result<Option<Group>, Malformed> {
+    let need = match from.number()? {
+        0 => None,
+        1 => Some(Need::Wanted),
+        2 => Some(Need::Required),
+        _ => return Err(Malformed("need of a cgroup")),
+    };
+    let path = from.bytes()?;
+    Ok(need.map(|need| Group { path, need }))
 }
 
 #[cfg(test)]
@@ -191,6 +238,10 @@ mod tests {
                 width: 0,
                 height: 65_535,
             },
+            cgroup: Some(Group {
+                path: b"/g/\xff".to_vec(),
+                need: Need::Required,
+            }),
         }
     }
 

@@ -8,12 +8,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use libc::c_int;
 use runwarden_shim::message::{CONTROL_FD, FromShim, PACKET_BYTES, Passed, Present, Stage, Stream, ToShim};
 use runwarden_shim::spared::Spared;
-use runwarden_shim::spec::{IoMode, Spec};
+use runwarden_shim::spec::{Containment, IoMode, Spec};
 use runwarden_shim::{files, packet, slot};
 
+use crate::cgroup::Cgroup;
 use crate::ending::ExitFile;
 use crate::finish::{self, Finish};
 use crate::members::Set;
+use crate::memory::Kills;
 use crate::nesting::{self, own_pid};
 use crate::output::Output;
 use crate::shim::{Plan, Shim};
@@ -83,11 +85,15 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     sys::become_subreaper();
     // Before anything of ours exists that a stop of the enclosing run could reach.
     nesting::register(&handed.spec.reference);
-    let started = fork_worker(&mut handed, &mut files, start_directory);
+    let started = make_cgroup(&handed.spec).and_then(|cgroup| {
+        let (held, wires) = fork_worker(&mut handed, &mut files, start_directory, cgroup.as_ref())?;
+        Ok((held, wires, cgroup))
+    });
     if started.is_err() {
         files.exit.release();
     }
-    let (held, wires) = started?;
+    let (held, wires, cgroup) = started?;
+    let cgroup = cgroup.filter(|_| held.containment == Containment::Cgroup);
     // Only now: the worker was to be born into the caller's session.
     sys::new_session();
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
@@ -117,8 +123,16 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         gate: Some(held.gate),
         errors: Some(held.errors),
         output: files.output,
+        kills: Kills::around(held.pid),
         stopping: Stopping::new(files.stop, handed.spec.stop_by),
-        set: Set::below(own_pid(), Spared::at(files::SPARED.as_ref())),
+        set: Set::below(
+            own_pid(),
+            Spared::at(files::SPARED.as_ref()),
+            cgroup.map(|mut cgroup| {
+                cgroup.learn_name(held.pid);
+                cgroup
+            }),
+        ),
         exit: files.exit,
         finish: (!handed.spec.finish.is_empty()).then(|| Finish::new(handed.memory, handed.image)),
         stdin_writer: handed.stdin_writer,
@@ -220,11 +234,21 @@ fn open_log(name: &str) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(name)
 }
 
+/// Makes the cgroup of the set; none when none is wanted, or one that is wanted cannot be had.
+fn make_cgroup(spec: &Spec) -> Result<Option<Cgroup>, Failure> {
+    let Some(group) = &spec.cgroup else { return Ok(None) };
+    match Cgroup::make(worker::path(&group.path)) {
+        Ok(cgroup) => Ok(Some(cgroup)),
+        Err(errno) => worker::allow_without(spec, errno).map(|()| None),
+    }
+}
+
 /// Makes the streams and the worker.
 fn fork_worker(
     handed: &mut Handed,
     files: &mut RunFiles,
     start_directory: Option<File>,
+    cgroup: Option<&Cgroup>,
 ) -> Result<(worker::Held, Wires), Failure> {
     let null = File::open("/dev/null").map_err(|error| Failure {
         stage: Stage::Fork,
@@ -246,7 +270,7 @@ fn fork_worker(
             stderr,
         }
     };
-    let held = worker::fork_held(&handed.spec, &streams, start_directory)?;
+    let held = worker::fork_held(&handed.spec, &streams, start_directory, cgroup)?;
     Ok((held, wires))
 }
 
@@ -289,6 +313,7 @@ fn announce(control: &OwnedFd, held: &worker::Held, master: Option<&OwnedFd>) ->
     let message = FromShim::Held {
         worker: held.pid,
         shim: own_pid(),
+        containment: held.containment,
     };
     // A starter that is gone closes the gate a moment later; the loop sees that.
     let _ = packet::send(control.as_fd(), &message.encode(), &descriptors);

@@ -253,6 +253,7 @@ impl Stopping {
             first.signal = signal_name(libc::SIGKILL);
             first.forced = Forced::Yes;
         }
+        set.kill_group();
         signal_group(set, worker, libc::SIGKILL);
         set.signal(&[libc::SIGKILL], None);
         for _ in 0..PROBES {

@@ -30,7 +30,8 @@ pub struct ExitRecord {
     pub term_signal: Option<i32>,
     /// Whether it left a core.
     pub core_dumped: bool,
-    /// `exit`, `signal`, or the cause of the stop that was going on when the worker ended.
+    /// `exit`, `signal`, `oom` (a SIGKILL that was not ours, while the kernel killed in the memory cgroup the worker was
+    /// in), or the cause of the stop that was going on when the worker ended.
     pub cause: String,
     /// The stop, if there was one, before or after the worker's end.
     pub stop: Option<StopRecord>,
@@ -48,6 +49,9 @@ pub struct ExitRecord {
     pub max_rss_bytes: u64,
     /// The boot it ended in.
     pub boot_id: String,
+    /// How many processes the kernel killed for want of memory in the worker's memory cgroup while it ran.
+    #[serde(default)]
+    pub oom_kills: u64,
     /// Output that could not be written to a log.
     pub lost_output_bytes: u64,
     /// Set when the program never executed.

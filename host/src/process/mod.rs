@@ -8,6 +8,7 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod containment;
 mod control;
 mod error;
 mod evidence;
@@ -24,6 +25,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 
+pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
@@ -35,7 +37,7 @@ pub use pidfd::{PidFd, Sent, signal};
 pub use rundir::{RunDir, ShimLock};
 pub use runwarden_shim::message::{Stage, Stream};
 pub use runwarden_shim::slot::{Cause, Patience, Slot};
-pub use runwarden_shim::spec::Window;
+pub use runwarden_shim::spec::{Containment as HeldBy, Window};
 pub use rustix::process::Signal;
 pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};

@@ -46,6 +46,7 @@ fn command(argv: &[&str]) -> Command {
         timeout: None,
         stop_by: StopBy::Signal(Signal::TERM),
         parent: ParentTie::Survive,
+        containing: Containing::default(),
         finish: None,
     }
 }

@@ -84,7 +84,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if ending(record).0 != Ending::Natural && !record.set.empty {
+    if !ending(record).0.is_its_own() && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         return note_runtime(host, runtime, update);
     }
@@ -345,6 +345,7 @@ fn ending(record: &ExitRecord) -> (Ending, Ended) {
         "interrupt" => Ending::Interrupted,
         "terminate" => Ending::Terminated,
         "parent_gone" => Ending::ParentGone,
+        "oom" => Ending::OutOfMemory,
         "kill" if forced => Ending::KilledByForce,
         "kill" => Ending::Killed,
         _ => Ending::Natural,
@@ -380,6 +381,7 @@ fn summary(record: &ExitRecord, ending: Ending, found: &Found) -> Option<String>
     };
     Some(match ending {
         Ending::Natural => how,
+        Ending::OutOfMemory => format!("killed by the system for want of memory; {how}"),
         Ending::TimedOut => format!("stopped at its time limit; {how}"),
         Ending::HungUp => format!("stopped because its terminal went away; {how}"),
         Ending::Interrupted => format!("interrupted; {how}"),
@@ -417,6 +419,7 @@ fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
         "identity_level": runtime.level,
         "raw_status": record.raw_status,
         "core_dumped": record.core_dumped,
+        "oom_kills": (record.oom_kills > 0).then_some(record.oom_kills),
         "stop": record.stop,
         "proof": record.set.proof,
         "spared": record.set.spared,

@@ -58,6 +58,7 @@ impl Run {
                 width: 0,
                 height: 0,
             },
+            cgroup: None,
         };
         Self {
             directory,
@@ -125,7 +126,7 @@ impl Run {
             fds: Vec::new(),
         };
         match started.receive() {
-            FromShim::Held { worker, shim } => (started.worker, started.shim) = (worker, shim),
+            FromShim::Held { worker, shim, .. } => (started.worker, started.shim) = (worker, shim),
             other => panic!("expected a held worker, got {other:?}"),
         }
         started

@@ -1,0 +1,144 @@
+//! What holds a set together: the cgroup where one is to be had, the shim alone otherwise, recorded either way.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use runwarden_host::Contain;
+use runwarden_host::process::{Surroundings, choose};
+use serde_json::json;
+
+use crate::harness::{Home, PROGRAM, lives, opened, until};
+
+/// Whether runs of this process get a cgroup; elsewhere there is nothing to be tested here.
+fn cgroups_are_to_be_had() -> bool {
+    choose(Contain::Cgroup, &Surroundings::here(), "test").is_ok()
+}
+
+fn start(home: &Home, id: &str, options: &[&str], script: &str) -> String {
+    let text = format!("rw={PROGRAM}; told={}; {script}", home.path(id).display());
+    home.detach(id, &[options, &["--", "sh", "-c", &text]].concat());
+    home.told(id)
+}
+
+fn cgroup(home: &Home, id: &str) -> PathBuf {
+    let shown = home.json(&["show", id]);
+    assert_eq!(shown["runtime"]["containment"], "cgroup");
+    PathBuf::from(shown["runtime"]["cgroup"].as_str().expect("a path"))
+}
+
+fn is_in(pid: &str, cgroup: &Path) -> bool {
+    let procs = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+    procs.lines().any(|line| line == pid)
+}
+
+#[test]
+fn a_run_has_a_cgroup_of_its_own_and_leaves_none() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let pid = start(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let group = cgroup(&home, "one");
+    assert!(is_in(&pid, &group));
+    let shim = home.json(&["show", "one"])["runtime"]["shim_pid"].to_string();
+    assert!(!is_in(&shim, &group));
+    home.run(&["kill", "one"]).exits(0);
+    home.over("one");
+    assert_eq!(home.exit_record("one")["set"]["proof"], "cgroup_empty");
+    until("the group is removed", || !group.exists());
+}
+
+#[test]
+fn the_shim_alone_holds_what_is_to_be_held_that_way() {
+    let home = Home::new();
+    home.done(&["run", "--id", "one", "--contain", "subreaper", "--", "true"]);
+    let shown = home.over("one");
+    assert_eq!(shown["runtime"]["containment"], "subreaper");
+    assert_eq!(shown["runtime"]["cgroup"], json!(null));
+    assert_eq!(home.exit_record("one")["set"]["proof"], "subreaper_echild");
+}
+
+#[test]
+fn a_way_that_does_not_exist_is_refused() {
+    let home = Home::new();
+    let answer = home.run(&["run", "--contain", "magic", "--", "true"]).exits(125);
+    assert!(answer.err.contains("auto, cgroup, subreaper"), "{}", answer.err);
+}
+
+#[test]
+fn whoever_was_put_into_the_cgroup_is_stopped_with_it() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let gate = home.gate("gate");
+    start(
+        &home,
+        "one",
+        &[],
+        &format!("echo $$ > $told; read x < {}", gate.display()),
+    );
+    let group = cgroup(&home, "one");
+    let mut foreign = Command::new("sleep");
+    let mut foreign = foreign.arg("600").stdin(Stdio::null()).spawn().expect("a process");
+    let pid = foreign.id().to_string();
+    std::fs::write(group.join("cgroup.procs"), &pid).expect("a process is moved");
+    let _open = opened(&gate);
+    until("the foreigner lingers", || {
+        home.json(&["show", "one"])["runtime"]["state"] == "lingering"
+    });
+    home.run(&["kill", "one", "--grace", "0"]).exits(0);
+    let ended = foreign.wait().expect("the foreigner ends");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9));
+    home.over("one");
+    until("the group is removed", || !group.exists());
+}
+
+#[test]
+fn groups_made_below_the_groups_of_a_run_go_with_it() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let pid = start(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let group = cgroup(&home, "one");
+    let deeper = group.join("deeper");
+    std::fs::create_dir(&deeper).expect("a group");
+    std::fs::write(deeper.join("cgroup.procs"), &pid).expect("a process is moved");
+    home.run(&["kill", "one", "--grace", "0"]).exits(0);
+    home.over("one");
+    assert!(!lives(&pid));
+    until("the groups are removed", || !group.exists());
+}
+
+#[test]
+fn runs_inside_each_other_have_groups_side_by_side() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let gate = home.gate("gate");
+    let told = home.path("inner");
+    let begin = |id: &str, options: &str, told: &Path| {
+        let program = format!("echo $$ > {}; read x < {}", told.display(), gate.display());
+        format!("$rw run --detach --id {id} {options} -- sh -c '{program}' > /dev/null")
+    };
+    let bare = home.path("bare");
+    let script = format!(
+        "{}; {}; echo $$ > $told; exec sleep 600",
+        begin("inner", "", &told),
+        begin("bare", "--contain subreaper", &bare)
+    );
+    start(&home, "outer", &[], &script);
+    let (inner, alone) = (home.told("inner"), home.told("bare"));
+    let group = cgroup(&home, "outer");
+    assert_eq!(cgroup(&home, "inner").parent(), group.parent());
+    assert!(!is_in(&inner, &group) && !is_in(&alone, &group));
+    home.run(&["kill", "outer", "--grace", "0"]).exits(0);
+    assert!(lives(&inner) && lives(&alone));
+    assert_eq!(home.exit_record("outer")["set"]["proof"], "cgroup_empty");
+    // A line for each of them.
+    let _open = (opened(&gate), opened(&gate));
+    assert_eq!(home.over("inner")["status"], "completed");
+    assert_eq!(home.over("bare")["status"], "completed");
+}
