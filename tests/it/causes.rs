@@ -100,7 +100,7 @@ fn a_run_that_is_to_die_with_its_command_does_so_however_that_ends() {
 fn a_run_that_is_to_die_with_its_command_cannot_be_detached() {
     let home = Home::new();
     home.run(&["run", "--die-with-parent", "--detach", "--", "true"])
-        .exits(125);
+        .exits(64);
     home.run(&["run", "--die-with-parent", "--on-hangup", "detach", "--", "true"])
         .exits(125);
 }

@@ -5,6 +5,7 @@ mod containment;
 mod crashes;
 mod engines;
 mod entities;
+mod floods;
 mod harness;
 mod listing;
 mod nested;

@@ -9,6 +9,7 @@ use runwarden_shim::spared::Record;
 use runwarden_shim::{clock, files};
 
 use crate::members::{self, Member};
+use crate::output::Missing;
 use crate::sys::{self, Errno};
 use crate::worker::{End, Failure};
 
@@ -163,7 +164,7 @@ impl ExitFile {
     }
 
     /// The content of the exit file; never longer than its reserve.
-    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, lost_bytes: u64) -> String {
+    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, missing: Missing) -> String {
         let mut text = String::with_capacity(files::EXIT_BYTES);
         let _ = write!(
             text,
@@ -189,9 +190,11 @@ impl ExitFile {
         );
         let _ = write!(
             text,
-            ",\"boot_id\":{},\"oom_kills\":{},\"lost_output_bytes\":{lost_bytes}",
+            ",\"boot_id\":{},\"oom_kills\":{},\"lost_output_bytes\":{},\"dropped_output_bytes\":{}",
             quoted(self.boot_id.as_bytes()),
             ending.oom_kills,
+            missing.lost_bytes,
+            missing.dropped_bytes,
         );
         match ending.failure {
             None => text.push_str(",\"spawn_error\":null"),

@@ -9,6 +9,7 @@
 mod cgroup;
 mod ending;
 mod finish;
+mod log;
 mod members;
 mod memory;
 mod nesting;

@@ -127,6 +127,13 @@ pub enum ToShim {
     Go,
     /// Nobody reads this stream any more: close it, so that the program gets SIGPIPE.
     CloseStream(Stream),
+    /// The starter has read this stream's log so far. What it has not read is not dropped.
+    Seen {
+        /// Whose log.
+        stream: Stream,
+        /// Everything before it was read.
+        offset: u64,
+    },
     /// Nobody writes to the program any more: close the shim's end of its standard input.
     CloseStdin,
     /// The terminal has this size now.
@@ -153,6 +160,7 @@ impl ToShim {
             }
             Self::Go => vec![b'G'],
             Self::CloseStream(stream) => vec![b'c', *stream as u8],
+            Self::Seen { stream, offset } => [&[b'r', *stream as u8], offset.to_le_bytes().as_slice()].concat(),
             Self::CloseStdin => vec![b'i'],
             Self::Window(window) => {
                 let mut packet = vec![b'w'];
@@ -190,6 +198,10 @@ impl ToShim {
             [b'c', code] => Stream::from_code(*code)
                 .map(Self::CloseStream)
                 .ok_or(Malformed("stream")),
+            [b'r', code, offset @ ..] => Ok(Self::Seen {
+                stream: Stream::from_code(*code).ok_or(Malformed("stream"))?,
+                offset: u64::from_le_bytes(offset.try_into().map_err(|_| Malformed("offset"))?),
+            }),
             [b'i'] => Ok(Self::CloseStdin),
             [b'w', r0, r1, c0, c1, w0, w1, h0, h1] => Ok(Self::Window(Window {
                 rows: u16::from_le_bytes([*r0, *r1]),
@@ -306,6 +318,10 @@ mod tests {
             ToShim::Start(passed),
             ToShim::Go,
             ToShim::CloseStream(Stream::Stderr),
+            ToShim::Seen {
+                stream: Stream::Stdout,
+                offset: u64::MAX,
+            },
             ToShim::CloseStdin,
             ToShim::Window(window),
             ToShim::Stop(b"v=1\n".to_vec()),

@@ -182,6 +182,7 @@ impl Shim {
             ToShim::Start(_) => {}
             ToShim::Go => self.open_gate(),
             ToShim::CloseStream(stream) => self.output.close(stream),
+            ToShim::Seen { stream, offset } => self.output.note_seen(stream, offset),
             ToShim::CloseStdin => self.stdin_writer = None,
             ToShim::Window(window) => {
                 if let Some(master) = &self.master {
@@ -195,6 +196,7 @@ impl Shim {
             }
             ToShim::Detach => {
                 self.plan.parent = ParentTie::Survive;
+                self.output.forget_reader();
                 if self.gate.is_none() {
                     self.control = None;
                 }
@@ -204,6 +206,7 @@ impl Shim {
 
     fn lose_starter(&mut self) {
         self.control = None;
+        self.output.forget_reader();
         if self.gate.is_some() {
             self.refuse(Failure {
                 stage: Stage::Gate,
@@ -418,7 +421,8 @@ impl Shim {
             None => SetState::Living(self.set.members()),
         };
         let started = self.progress.started.unwrap_or_else(Started::now);
-        let text = self.exit.text(ending, started, &set, self.output.lost_bytes);
+        let missing = self.output.missing();
+        let text = self.exit.text(ending, started, &set, missing);
         // With the space reserved this fails only with the disk itself; the finishing command is started all the
         // same, and says that it found no record.
         let _ = self.exit.write(&text);

@@ -104,6 +104,8 @@ pub struct Spec {
     pub window: Window,
     /// The cgroup for the set.
     pub cgroup: Option<Group>,
+    /// How much of its output is kept, all logs together.
+    pub log_limit_bytes: u64,
 }
 
 impl Spec {
@@ -148,6 +150,7 @@ impl Spec {
             Some(Need::Required) => 2,
         });
         out.bytes(self.cgroup.as_ref().map_or(&[], |group| &group.path));
+        out.number(self.log_limit_bytes);
         out.0
     }
 
@@ -193,6 +196,7 @@ impl Spec {
                 height: from.small()?,
             },
             cgroup: group(&mut from)?,
+            log_limit_bytes: from.number()?,
         };
         from.end()?;
         if spec.argv.is_empty() {
@@ -242,6 +246,7 @@ mod tests {
                 path: b"/g/\xff".to_vec(),
                 need: Need::Required,
             }),
+            log_limit_bytes: 1 << 20,
         }
     }
 

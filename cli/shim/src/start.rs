@@ -190,7 +190,10 @@ fn open_files(spec: &Spec) -> Result<RunFiles, Failure> {
     };
     let lock = open(files::LOCK).map_err(failed(Stage::Lock))?;
     take_lock(&lock).map_err(Failure::at(Stage::Lock))?;
-    let output = Output::new(open_log(files::ORDER_LOG).map_err(failed(Stage::Logs))?);
+    let output = Output::new(
+        open_log(files::ORDER_LOG).map_err(failed(Stage::Logs))?,
+        spec.log_limit_bytes,
+    );
     // Made now: those who are to be spared only add to it.
     open(files::SPARED).map_err(failed(Stage::Reserve))?;
     let reserve = Failure::at(Stage::Reserve);

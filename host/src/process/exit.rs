@@ -54,6 +54,9 @@ pub struct ExitRecord {
     pub oom_kills: u64,
     /// Output that could not be written to a log.
     pub lost_output_bytes: u64,
+    /// Output that was dropped again, so that the logs stay within their limit.
+    #[serde(default)]
+    pub dropped_output_bytes: u64,
     /// Set when the program never executed.
     pub spawn_error: Option<SpawnErrorRecord>,
     /// What is known of everything the run started.

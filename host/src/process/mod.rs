@@ -32,7 +32,7 @@ pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
 pub use inside::{Inside, is_inside, members_below};
-pub use logs::Segment;
+pub use logs::{Fate, Segment, dropped};
 pub use pidfd::{PidFd, Sent, signal};
 pub use rundir::{RunDir, ShimLock};
 pub use runwarden_shim::message::{Stage, Stream};

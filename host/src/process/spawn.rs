@@ -91,6 +91,8 @@ pub struct Command {
     pub stop_by: StopBy,
     /// What the end of this process means.
     pub parent: ParentTie,
+    /// How much of its output is kept, all logs together.
+    pub log_limit_bytes: u64,
     /// What is to hold the set together.
     pub containing: Containing,
     /// The command that records the end.
@@ -305,6 +307,7 @@ fn specification(command: &Command, run_directory: &Path) -> Spec {
             .map_or_else(Vec::new, |finish| bytes(&finish.argv)),
         window,
         cgroup: command.containing.group.clone(),
+        log_limit_bytes: command.log_limit_bytes,
     }
 }
 

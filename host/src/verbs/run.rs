@@ -30,7 +30,7 @@ use crate::verbs::create::{IdChoice, make, policy_for};
 use crate::verbs::identity;
 use crate::verbs::settle::{spawn_outcome, spawn_summary};
 use crate::verbs::transition::write;
-use crate::work::{StopBy, Work};
+use crate::work::{LOG_LIMIT_DEFAULT_BYTES, StopBy, Work};
 
 /// What a run is started from.
 #[derive(Debug)]
@@ -254,6 +254,7 @@ fn hold(
             StopBy::Stdin => process::StopBy::Stdin,
         },
         parent: start.parent,
+        log_limit_bytes: work.log_limit_bytes.unwrap_or(LOG_LIMIT_DEFAULT_BYTES),
         containing,
         finish: Some(finish(host, attempt)),
     };

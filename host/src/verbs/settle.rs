@@ -429,6 +429,7 @@ fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
         "system_ms": record.system_ms,
         "max_resident_bytes": record.max_rss_bytes,
         "lost_output_bytes": record.lost_output_bytes,
+        "dropped_output_bytes": (record.dropped_output_bytes > 0).then_some(record.dropped_output_bytes),
         "spawn_error": record.spawn_error,
     })
 }

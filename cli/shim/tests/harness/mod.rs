@@ -59,6 +59,7 @@ impl Run {
                 height: 0,
             },
             cgroup: None,
+            log_limit_bytes: 1 << 20,
         };
         Self {
             directory,
