@@ -74,7 +74,7 @@ enum Shape {
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
     let shape = if args.tree { Shape::Tree } else { Shape::List };
     let unasked = args.words.is_empty() && args.selectors.is_empty() && args.statuses.is_empty() && !args.ended;
-    let Some(host) = context.open_if_present()? else {
+    let Some(host) = context.read_if_present()? else {
         return Ok(Listing {
             views: Vec::new(),
             shape,
@@ -87,9 +87,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         return Err(failure);
     }
     let (mut entities, more) = if references.words.is_empty() {
-        found(&host, args, kind)?
+        found(context, &host, args, kind)?
     } else {
-        (mentioned(&host, &references.words)?, false)
+        (mentioned(context, &host, &references.words)?, false)
     };
     entities.truncate(args.limit.unwrap_or(usize::MAX));
     let views = entities
@@ -135,7 +135,7 @@ fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)>
     Ok((kind, references))
 }
 
-fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
+fn mentioned(context: &Context, host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     let chosen = choose(host, words, &SelectorArgs::default(), &EntityQuery::default())?;
     if let Some(mut failure) = chosen.failures.into_iter().next() {
         if failure.code == "not_found" && words.len() == 1 {
@@ -147,11 +147,11 @@ fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     }
     let mut seen = HashSet::new();
     let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));
-    distinct.map(|entity| settled(host, entity)).collect()
+    distinct.map(|entity| settled(context, host, entity)).collect()
 }
 
 /// What selectors choose; whether more ended earlier.
-fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
+fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
     let mut query = EntityQuery {
         kind,
         statuses: args.statuses.clone(),
@@ -167,7 +167,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
             .store()
             .list(&query)?
             .into_iter()
-            .map(|entity| settled(host, entity))
+            .map(|entity| settled(context, host, entity))
             .collect::<Outcome<_>>()?;
         let still = |entity: &Entity| !args.live || !entity.terminal;
         return Ok((listed.into_iter().filter(still).collect(), false));
@@ -178,7 +178,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
     })?;
     let mut entities: Vec<Entity> = alive
         .into_iter()
-        .map(|entity| settled(host, entity))
+        .map(|entity| settled(context, host, entity))
         .collect::<Outcome<_>>()?;
     let limit = Some(ENDED_MAX.saturating_add(1));
     let ended = host.store().list(&EntityQuery {

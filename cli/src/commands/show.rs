@@ -37,8 +37,8 @@ pub(crate) enum Shown {
 
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
-    let host = context.open()?;
-    let entity = settled(&host, meant(&host, &args.reference)?)?;
+    let host = context.read()?;
+    let entity = settled(context, &host, meant(&host, &args.reference)?)?;
     let view = view(&host, entity)?;
     if !args.command {
         return Ok(Shown::Entity(Box::new(view)));

@@ -70,7 +70,7 @@ pub(crate) struct Shown {
 
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
-    let host = context.create()?;
+    let host = context.read_or_create()?;
     let (subject, current) = match (&args.policy, &args.reference) {
         (Some(word), _) => (find::policy(&host, word)?, None),
         (None, Some(reference)) => {
