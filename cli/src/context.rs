@@ -200,7 +200,7 @@ fn zone() -> TimeZone {
 }
 
 /// Columns of the page: `COLUMNS`, else those of the terminal, else no limit.
-fn width() -> Option<u16> {
+pub(crate) fn width() -> Option<u16> {
     let told = variable("COLUMNS")
         .and_then(|value| value.to_str()?.parse().ok())
         .filter(|width| *width > 0);

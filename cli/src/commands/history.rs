@@ -139,7 +139,28 @@ fn history_text(rows: &[HistoryRow], scope: Scope, page: &Page) -> Text {
         ]);
         table.row(cells);
     }
-    table.text(page)
+    if table.shows("REASON", page) {
+        table.text(page)
+    } else {
+        stacked(rows, scope, page)
+    }
+}
+
+/// For a narrow page: when and what on a line, and below it why and by whom.
+fn stacked(rows: &[HistoryRow], scope: Scope, page: &Page) -> Text {
+    let mut text = Text::new();
+    for row in rows {
+        let mut first = Text::styled(Style::Dim, moment(row.at, page)).and("  ");
+        if scope == Scope::All {
+            first = first.and_styled(Style::Strong, row.reference.to_string()).and("  ");
+        }
+        text.line(first.and(&row.status));
+        let why = format!("{} by {}", row.reason.code, row.actor);
+        for words in [Some(&why), row.reason.summary.as_ref()].into_iter().flatten() {
+            text.line(Text::hanging(Text::of("  "), 2, words, page));
+        }
+    }
+    text
 }
 
 fn admin_text(events: &[AdminEvent], page: &Page) -> Text {

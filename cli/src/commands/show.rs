@@ -65,14 +65,15 @@ impl Report for Shown {
     fn text(&self, page: &Page) -> Text {
         match self {
             Self::Entity(view) => entity_text(view, page),
-            Self::Work(work) => work_text(work),
+            Self::Work(work) => work_text(work, page),
         }
     }
 }
 
-/// One line: a name and what it has.
-fn line(name: &str, value: Text) -> Text {
-    Text::styled(Style::Dim, format!("{name:<10}")).and(" ").with(value)
+/// A name and what it has.
+fn line(name: &str, value: &str, page: &Page) -> Text {
+    let name = Text::styled(Style::Dim, format!("{name:<10}")).and(" ");
+    Text::hanging(name, 11, value, page)
 }
 
 fn entity_text(view: &EntityView, page: &Page) -> Text {
@@ -87,7 +88,7 @@ fn entity_text(view: &EntityView, page: &Page) -> Text {
     }
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            text.line(line(name, Text::of(value)));
+            text.line(line(name, &value, page));
         }
     };
     add("reason", Some(entity.reason.code.clone()));
@@ -168,8 +169,8 @@ fn pairs(object: &Value) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn work_text(work: &Value) -> Text {
-    let mut text = Text::styled(Style::Strong, command_line(&work["argv"]));
+fn work_text(work: &Value, page: &Page) -> Text {
+    let mut text = Text::hanging(Text::new(), 2, command_line(&work["argv"]), page);
     let Some(parts) = work.as_object() else { return text };
     for (name, value) in parts.iter().filter(|(name, _)| *name != "argv") {
         let shown = match value {
@@ -179,7 +180,8 @@ fn work_text(work: &Value) -> Text {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        text.line(Text::styled(Style::Dim, format!("{name:<14}")).and(" ").and(shown));
+        let name = Text::styled(Style::Dim, format!("{name:<14}")).and(" ");
+        text.line(Text::hanging(name, 15, shown, page));
     }
     text
 }
