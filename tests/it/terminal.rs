@@ -260,13 +260,17 @@ fn the_key_to_detach_leaves_the_run_alive_and_the_terminal_as_it_was() {
 
 #[test]
 fn the_loss_of_the_terminal_stops_everything() {
-    for text in [
-        "echo ready; sleep 600",
-        "echo ready; exec yes",
-        r#"trap "" HUP; echo ready; sleep 600 & wait"#,
-    ] {
+    const DEAF: &str = r#"trap "" HUP; echo ready; sleep 600 & wait"#;
+    let cases: [(&[&str], &str); 5] = [
+        (&[], "echo ready; sleep 600"),
+        (&[], "echo ready; exec yes"),
+        (&[], DEAF),
+        (&["--no-tty"], "echo ready; sleep 600"),
+        (&["--no-tty"], DEAF),
+    ];
+    for (options, text) in cases {
         let home = Home::new();
-        let mut terminal = Terminal::run(&home, &[], text);
+        let mut terminal = Terminal::run(&home, options, text);
         terminal.sees("ready", 1);
         terminal.closed();
         let over = home.over("one");
@@ -274,20 +278,22 @@ fn the_loss_of_the_terminal_stops_everything() {
             (&over["status"], &over["reason"]["code"]),
             (&json!("cancelled"), &json!("run.cancelled.hangup"))
         );
-        assert_eq!(over["fields"]["cause"], "hangup", "{text}");
+        assert_eq!(over["fields"]["cause"], "hangup", "{options:?} {text}");
     }
 }
 
 #[test]
 fn the_loss_of_the_terminal_detaches_when_that_was_asked_for() {
-    let home = Home::new();
-    let mut terminal = Terminal::run(&home, &["--on-hangup", "detach"], "echo ready; exec sleep 600");
-    terminal.sees("ready", 1);
-    assert_eq!(terminal.closed().code(), Some(3));
-    let shown = home.json(&["show", "one"]);
-    assert_eq!(shown["status"], "running");
-    assert!(lives(&shown["runtime"]["pid"].to_string()));
-    home.done(&["kill", "one"]);
+    for options in [&["--on-hangup", "detach"][..], &["--on-hangup", "detach", "--no-tty"]] {
+        let home = Home::new();
+        let mut terminal = Terminal::run(&home, options, r#"trap "" HUP; echo ready; exec sleep 600"#);
+        terminal.sees("ready", 1);
+        assert_eq!(terminal.closed().code(), Some(3), "{options:?}");
+        let shown = home.json(&["show", "one"]);
+        assert_eq!(shown["status"], "running", "{options:?}");
+        assert!(lives(&shown["runtime"]["pid"].to_string()), "{options:?}");
+        home.done(&["kill", "one"]);
+    }
 }
 
 #[test]
