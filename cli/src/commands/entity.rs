@@ -2,7 +2,7 @@
 
 use runwarden_host::Host;
 use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp};
-use runwarden_host::verbs::{Seen, see};
+use runwarden_host::verbs::{Standing, standing};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -16,11 +16,11 @@ pub(super) fn settled(context: &Context, host: &Host, entity: Entity) -> Outcome
     if entity.terminal {
         return Ok(entity);
     }
-    let seen = see(host, entity)?;
-    if let Seen::EndWaits(entity) = &seen {
+    let found = standing(host, entity)?;
+    if let Standing::EndWaits(entity) = &found {
         context.warn_that_an_end_waits(&entity.reference);
     }
-    Ok(seen.into_entity())
+    Ok(found.into_entity())
 }
 
 /// How it ended, in a word or two: `exit 7`, `SIGKILL`, `timeout`.
@@ -69,7 +69,7 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// A word as a shell would read it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "@%+=:,./-_".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -5,7 +5,7 @@ use std::io::{BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 
 use runwarden_host::model::{Bytes, Entity, Timestamp};
 use runwarden_host::process::{RunDir, Segment, Stream};
-use runwarden_host::verbs::see;
+use runwarden_host::verbs::standing;
 use runwarden_host::{Host, Watch};
 use serde_json::json;
 
@@ -85,7 +85,7 @@ fn follow(host: &Host, mut entity: Entity, directory: &RunDir, printer: &mut Pri
     loop {
         // Looked at first: whatever was written before the end is printed after it is seen.
         if let Some(found) = host.store().load(&entity.reference.id).map_err(std::io::Error::other)? {
-            entity = see(host, found).map_err(std::io::Error::other)?.into_entity();
+            entity = standing(host, found).map_err(std::io::Error::other)?.into_entity();
         }
         let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)));
         let alive = runtimes

@@ -8,6 +8,7 @@ mod style;
 mod table;
 mod text;
 mod time;
+mod tree;
 mod wrap;
 mod writer;
 
@@ -15,6 +16,7 @@ pub(crate) use style::{ColourChoice, Style};
 pub(crate) use table::{Column, Table};
 pub(crate) use text::Text;
 pub(crate) use time::{ago, between, long_ago, moment, span};
+pub(crate) use tree::stems;
 pub(crate) use wrap::broken;
 pub(crate) use writer::{Form, Output, compact};
 

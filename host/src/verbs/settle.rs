@@ -44,7 +44,7 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
 
 /// An entity as a command shows it that only reads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum Standing {
     /// As it is: an end that waited is recorded.
     Settled(Entity),
     /// As it is stored: its end waits to be recorded, and the store cannot be written.
@@ -56,15 +56,15 @@ pub enum Seen {
 ///
 /// # Errors
 /// The store cannot be read, or the exit file cannot be.
-pub fn see(host: &Host, entity: Entity) -> Result<Seen, Error> {
+pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
     match settle(host, entity.clone()) {
-        Ok(settled) => Ok(Seen::Settled(settled)),
-        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Seen::EndWaits(entity)),
+        Ok(settled) => Ok(Standing::Settled(settled)),
+        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
         Err(error) => Err(error),
     }
 }
 
-impl Seen {
+impl Standing {
     /// The entity, however it was seen.
     pub fn into_entity(self) -> Entity {
         match self {

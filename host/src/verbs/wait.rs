@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Bytes, Entity, Reference};
 use crate::store::Scope;
-use crate::verbs::settle::{Seen, see};
+use crate::verbs::settle::{Standing, standing};
 
 /// One finished target (SEMANTICS 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +93,9 @@ fn look(host: &Host, target: &Entity, until: &Until) -> Result<Option<News>, Err
     let Some(entity) = host.store().load(&target.reference.id)? else {
         return Ok(Some(News::Finished(vanished(target))));
     };
-    let seen = see(host, entity)?;
-    let end_waits = matches!(seen, Seen::EndWaits(_));
-    let entity = seen.into_entity();
+    let found = standing(host, entity)?;
+    let end_waits = matches!(found, Standing::EndWaits(_));
+    let entity = found.into_entity();
     let reached = match until {
         Until::Ended => entity.terminal,
         Until::Status(status) => entity.terminal || entity.status == *status,
