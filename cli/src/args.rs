@@ -117,7 +117,7 @@ const STYLES: Styles = Styles::styled()
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let page = width().map_or(usize::MAX, |width| usize::from(width.min(WIDTH_MAX)));
-    let more = broken("`runwarden COMMAND --help` says more, with examples.", page).join("\n");
+    let more = broken("`runwarden COMMAND --help` says more, with examples.", page, page).join("\n");
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}\n{more}\n",
         groups(&command, page),
@@ -142,7 +142,7 @@ fn groups(command: &clap::Command, page: usize) -> String {
         text.push_str(&format!("{heading}{name}:{heading:#}\n"));
         for member in present {
             let about = member.get_about().map(ToString::to_string).unwrap_or_default();
-            let about = broken(&about, room).join(&format!("\n{:INDENT$}", ""));
+            let about = broken(&about, room, room).join(&format!("\n{:INDENT$}", ""));
             text.push_str(&format!("  {literal}{:<12}{literal:#} {about}\n", member.get_name()));
         }
         text.push('\n');

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::json;
@@ -115,6 +116,12 @@ impl Terminal {
         });
         self.look();
         status.expect("it has ended")
+    }
+
+    /// Hangs up as a shell does that loses its terminal: on the whole process group of its job.
+    fn hangs_up(&self) {
+        let group = Pid::from_raw(self.child.id().cast_signed()).expect("a number");
+        kill_process_group(group, Signal::HUP).expect("it is there: nobody has waited for it");
     }
 
     /// Closes the terminal under its program, and waits for the end of that.
@@ -286,8 +293,9 @@ fn the_loss_of_the_terminal_stops_everything() {
 fn the_loss_of_the_terminal_detaches_when_that_was_asked_for() {
     for options in [&["--on-hangup", "detach"][..], &["--on-hangup", "detach", "--no-tty"]] {
         let home = Home::new();
-        let mut terminal = Terminal::run(&home, options, r#"trap "" HUP; echo ready; exec sleep 600"#);
+        let mut terminal = Terminal::run(&home, options, "echo ready; exec sleep 600");
         terminal.sees("ready", 1);
+        terminal.hangs_up();
         assert_eq!(terminal.closed().code(), Some(3), "{options:?}");
         let shown = home.json(&["show", "one"]);
         assert_eq!(shown["status"], "running", "{options:?}");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use runwarden_host::Host;
 use runwarden_host::model::{Create, Entity};
-use runwarden_host::process::{AtLogout, Io, Login};
+use runwarden_host::process::{AtLogout, Io, Login, ignore_hangup};
 use runwarden_host::verbs::{
     Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, run, view,
 };
@@ -196,6 +196,9 @@ fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
     let io = if args.tty || (streams == Streams::AllTerminals && !args.no_tty) {
         Io::Pty(window().unwrap_or_default())
     } else {
+        if args.on_hangup == OnHangup::Detach {
+            ignore_hangup();
+        }
         let stdin = std::io::stdin().as_fd().try_clone_to_owned();
         Io::Inherit(stdin.map_err(|error| system(anyhow::Error::new(error).context("cannot pass standard input on")))?)
     };

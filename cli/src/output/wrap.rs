@@ -8,20 +8,24 @@ use super::{Page, Text, escape};
 const LEAST: usize = 12;
 
 impl Text {
-    /// Words from anywhere behind `name`, which takes `indent` columns, broken between words at the end of the page; every
-    /// further line begins below the first word. A word that is longer than the page stays whole, so that it can be copied.
+    /// Words from anywhere behind `name`, broken between words at the end of the page; every further line begins after `indent`
+    /// columns. A word that is longer than the page stays whole, so that it can be copied.
     pub(crate) fn hanging(name: Self, indent: usize, words: impl AsRef<str>, page: &Page) -> Self {
         let words = escape::for_people(words.as_ref());
-        let room = page
-            .width
-            .map_or(usize::MAX, |width| usize::from(width).saturating_sub(indent).max(LEAST));
+        let left = |taken: usize| {
+            let left = |width: u16| usize::from(width).saturating_sub(taken).max(LEAST);
+            page.width.map_or(usize::MAX, left)
+        };
+        let lines = broken(&words, left(name.marked().width()), left(indent));
         let below = format!("\n{:indent$}", "");
-        name.with(Self::made(broken(&words, room).join(&below)))
+        name.with(Self::made(lines.join(&below)))
     }
 }
 
-/// The lines of words that take no more columns than there is room, as far as words are short enough.
-pub(crate) fn broken(words: &str, room: usize) -> Vec<String> {
+/// The lines of words that take no more columns than there is room in the first line and in the others, as far as words
+/// are short enough.
+pub(crate) fn broken(words: &str, first: usize, others: usize) -> Vec<String> {
+    let mut room = first;
     let mut lines = vec![String::new()];
     let mut taken = 0;
     // What is between words stays as it is, unless the line is broken there.
@@ -30,6 +34,7 @@ pub(crate) fn broken(words: &str, room: usize) -> Vec<String> {
         if taken > 0 && taken + word.trim_end().width() > room {
             line.truncate(line.trim_end().len());
             lines.push(word.to_owned());
+            room = others;
             taken = word.width();
         } else {
             line.push_str(word);
@@ -44,7 +49,7 @@ mod tests {
     use super::*;
 
     fn check(words: &str, room: usize, expected: &[&str]) {
-        assert_eq!(broken(words, room), expected, "{words:?} in {room}");
+        assert_eq!(broken(words, room, room), expected, "{words:?} in {room}");
     }
 
     #[test]
@@ -60,5 +65,6 @@ mod tests {
         );
         check("  kept   apart", 80, &["  kept   apart"]);
         check("日本 語", 5, &["日本", "語"]);
+        assert_eq!(broken("one two three", 3, 9), ["one", "two three"]);
     }
 }
