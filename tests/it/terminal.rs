@@ -398,8 +398,8 @@ fn an_interrupt_to_the_command_itself_stops_what_has_a_pseudo_terminal_of_its_ow
     let home = Home::new();
     let mut terminal = Terminal::run(&home, &[], "echo ready; exec sleep 600");
     terminal.sees("ready", 1);
-    let command = rustix::process::Pid::from_child(&terminal.child);
-    rustix::process::kill_process(command, rustix::process::Signal::INT).expect("our own child");
+    let command = Pid::from_child(&terminal.child);
+    rustix::process::kill_process(command, Signal::INT).expect("our own child");
     assert_eq!(terminal.ends().code(), Some(143), "{}", terminal.text());
     assert!(!terminal.text().contains("passed on"), "{}", terminal.text());
     assert_eq!(home.over("one")["reason"]["code"], "run.cancelled.sigint");
