@@ -8,6 +8,7 @@ mod entities;
 mod floods;
 mod harness;
 mod listing;
+mod living;
 mod nested;
 mod policies;
 mod reading;

@@ -85,15 +85,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     sys::become_subreaper();
     // Before anything of ours exists that a stop of the enclosing run could reach.
     nesting::register(&handed.spec.reference);
-    let started = make_cgroup(&handed.spec).and_then(|cgroup| {
-        let (held, wires) = fork_worker(&mut handed, &mut files, start_directory, cgroup.as_ref())?;
-        Ok((held, wires, cgroup))
-    });
-    if started.is_err() {
-        files.exit.release();
-    }
-    let (held, wires, cgroup) = started?;
-    let cgroup = cgroup.filter(|_| held.containment == Containment::Cgroup);
+    let (held, wires, cgroup) = fork_contained(&mut handed, &mut files, start_directory)?;
     // Only now: the worker was to be born into the caller's session.
     sys::new_session();
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
@@ -125,14 +117,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         output: files.output,
         kills: Kills::around(held.pid),
         stopping: Stopping::new(files.stop, handed.spec.stop_by),
-        set: Set::below(
-            own_pid(),
-            Spared::at(files::SPARED.as_ref()),
-            cgroup.map(|mut cgroup| {
-                cgroup.learn_name(held.pid);
-                cgroup
-            }),
-        ),
+        set: Set::below(own_pid(), Spared::at(files::SPARED.as_ref()), cgroup),
         exit: files.exit,
         finish: (!handed.spec.finish.is_empty()).then(|| Finish::new(handed.memory, handed.image)),
         stdin_writer: handed.stdin_writer,
@@ -244,6 +229,26 @@ fn make_cgroup(spec: &Spec) -> Result<Option<Cgroup>, Failure> {
         Ok(cgroup) => Ok(Some(cgroup)),
         Err(errno) => worker::allow_without(spec, errno).map(|()| None),
     }
+}
+
+/// Makes the cgroup and, in it, the worker. After a failure nothing of either is left.
+fn fork_contained(
+    handed: &mut Handed,
+    files: &mut RunFiles,
+    start_directory: Option<File>,
+) -> Result<(worker::Held, Wires, Option<Cgroup>), Failure> {
+    let forked = make_cgroup(&handed.spec).and_then(|cgroup| {
+        let (held, wires) = fork_worker(handed, files, start_directory, cgroup.as_ref())?;
+        let mut cgroup = cgroup.filter(|_| held.containment == Containment::Cgroup);
+        if let Some(cgroup) = &mut cgroup {
+            cgroup.learn_name(held.pid);
+        }
+        Ok((held, wires, cgroup))
+    });
+    if forked.is_err() {
+        files.exit.release();
+    }
+    forked
 }
 
 /// Makes the streams and the worker.

@@ -5,9 +5,9 @@ use std::fs;
 use runwarden_shim::spared::Spared;
 use runwarden_shim::{files, stat};
 
+use super::ProcessError;
 use super::exit::Survivor;
 use super::identity::{Identity, Liveness, Place, classify};
-use super::{ProcessError, RunDir};
 
 /// A chain of parents longer than this is taken for a broken reading.
 const DEPTH_MAX: usize = 4096;
@@ -57,8 +57,9 @@ pub fn is_inside(shim: &Identity, place: &Place) -> Inside {
 ///
 /// # Errors
 /// When `/proc` cannot be read.
-pub fn members_below(shim: i32, run: &RunDir) -> Result<Vec<Survivor>, ProcessError> {
-    let mut spared = Spared::at(&run.path().join(files::SPARED));
+pub fn members_below(shim: i32) -> Result<Vec<Survivor>, ProcessError> {
+    // A shim works in its run directory.
+    let mut spared = Spared::at(format!("/proc/{shim}/cwd/{}", files::SPARED).as_ref());
     spared.refresh();
     let directory = fs::read_dir("/proc").map_err(ProcessError::file("read", "/proc"))?;
     let pids = directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -85,7 +86,8 @@ pub fn members_below(shim: i32, run: &RunDir) -> Result<Vec<Survivor>, ProcessEr
     Ok(members)
 }
 
-fn user_of(pid: i32) -> Option<u32> {
+/// The real user id of a process.
+pub(super) fn user_of(pid: i32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let line = status
         .split(|byte| *byte == b'\n')

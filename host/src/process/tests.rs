@@ -318,7 +318,7 @@ fn a_stop_reaches_the_whole_set() {
     let _control = home.start(command(&["sh", "-c", script]));
     let shim = home.shim.clone().expect("a shim");
     eventually(|| {
-        (members_below(shim.pid, &home.run)
+        (members_below(shim.pid)
             .ok()?
             .iter()
             .filter(|member| member.comm == "sh")
