@@ -151,7 +151,8 @@ impl Surroundings {
         if inner.components().any(|part| part == Component::ParentDir) {
             return Err(NoCgroup::NotSeen);
         }
-        Ok(point.join(cut(inner)))
+        // Without the slash that joining nothing leaves.
+        Ok(point.join(cut(inner)).components().collect())
     }
 
     /// The directory that runs' groups are made in.
