@@ -66,6 +66,19 @@ fn a_way_that_does_not_exist_is_refused() {
 }
 
 #[test]
+fn a_cgroup_that_cannot_be_had_is_told_before_anything_is_made() {
+    if cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let answer = home
+        .run(&["run", "--detach", "--contain", "cgroup", "--", "true"])
+        .exits(64);
+    assert!(answer.err.contains("no cgroup can be had"), "{}", answer.err);
+    assert_eq!(home.json(&["ls"]), json!([]));
+}
+
+#[test]
 fn whoever_was_put_into_the_cgroup_is_stopped_with_it() {
     if !cgroups_are_to_be_had() {
         return;
