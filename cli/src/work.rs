@@ -38,7 +38,7 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "SIGNAL|stdin", value_parser = stop_by, help_heading = "How it is stopped")]
     pub(crate) stop_by: Option<StopBy>,
     /// What holds together everything it starts: auto, cgroup, subreaper
-    #[arg(long, value_name = "HOW", value_parser = contain, default_value = "auto", hide_default_value = true, help_heading = "How it is stopped")]
+    #[arg(long, value_name = "HOW", value_parser = contain, default_value = "auto", help_heading = "How it is stopped")]
     pub(crate) contain: Contain,
     /// Its working directory [default: this one]
     #[arg(long, value_name = "DIR", help_heading = "Where it runs")]
