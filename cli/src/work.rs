@@ -37,7 +37,7 @@ pub(crate) struct WorkArgs {
     /// What a stop tries first: a signal, or stdin to close standard input [default: TERM]
     #[arg(long, value_name = "SIGNAL|stdin", value_parser = stop_by, help_heading = "How it is stopped")]
     pub(crate) stop_by: Option<StopBy>,
-    /// What holds together everything it starts: auto, cgroup, subreaper
+    /// What holds together everything it starts: auto, cgroup, subreaper, pidns
     #[arg(long, value_name = "HOW", value_parser = contain, default_value = "auto", help_heading = "How it is stopped")]
     pub(crate) contain: Contain,
     /// Its working directory [default: this one]
@@ -138,7 +138,8 @@ fn contain(word: &str) -> Result<Contain, String> {
         "auto" => Ok(Contain::Auto),
         "cgroup" => Ok(Contain::Cgroup),
         "subreaper" => Ok(Contain::Subreaper),
-        _ => Err("one of auto, cgroup, subreaper".to_owned()),
+        "pidns" => Ok(Contain::PidNamespace),
+        _ => Err("one of auto, cgroup, subreaper, pidns".to_owned()),
     }
 }
 

@@ -62,7 +62,7 @@ fn the_shim_alone_holds_what_is_to_be_held_that_way() {
 fn a_way_that_does_not_exist_is_refused() {
     let home = Home::new();
     let answer = home.run(&["run", "--contain", "magic", "--", "true"]).exits(125);
-    assert!(answer.err.contains("auto, cgroup, subreaper"), "{}", answer.err);
+    assert!(answer.err.contains("auto, cgroup, subreaper, pidns"), "{}", answer.err);
 }
 
 #[test]
@@ -154,4 +154,96 @@ fn runs_inside_each_other_have_groups_side_by_side() {
     let _open = (opened(&gate), opened(&gate));
     assert_eq!(home.over("inner")["status"], "completed");
     assert_eq!(home.over("bare")["status"], "completed");
+}
+
+/// Whether this process may make a pid namespace, with a user namespace around it if need be.
+fn namespaces_are_to_be_had() -> bool {
+    let made = |flags: &str| {
+        let mut unshare = Command::new("unshare");
+        let unshare = unshare.args([flags, "--mount-proc", "true"]).stderr(Stdio::null());
+        unshare.status().is_ok_and(|status| status.success())
+    };
+    made("-pf") || made("-Urpf")
+}
+
+/// Processes with this word in their command line.
+fn with_word(word: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines
+        .filter(|line| line.split(|byte| *byte == 0).any(|found| found == word.as_bytes()))
+        .count()
+}
+
+#[test]
+fn a_run_in_a_namespace_sees_itself_alone_and_ends_with_its_own_code() {
+    if !namespaces_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let script = "echo $$ $(cat /proc/1/comm) $(id -u); exit 9";
+    let answer = home.run(&["run", "--id", "one", "--contain", "pidns", "--", "sh", "-c", script]);
+    let own = rustix::process::geteuid().as_raw();
+    assert_eq!(
+        (answer.code, answer.out.as_str()),
+        (9, format!("2 runwarden-init {own}\n").as_str()),
+        "{}",
+        answer.err
+    );
+    let shown = home.over("one");
+    assert_eq!(shown["runtime"]["containment"], "pid_namespace");
+    assert_eq!(home.exit_record("one")["set"]["proof"], "namespace_ended");
+}
+
+#[test]
+fn who_is_left_in_a_namespace_lingers_until_it_ends() {
+    if !namespaces_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let gate = home.gate("gate");
+    let script = format!("(setsid sh -c 'read x < {}' &) ; exit 0", gate.display());
+    home.detach("one", &["--contain", "pidns", "--", "sh", "-c", &script]);
+    until("it lingers", || {
+        home.json(&["show", "one"])["runtime"]["state"] == "lingering"
+    });
+    assert_eq!(home.json(&["show", "one"])["status"], "completed");
+    let _open = opened(&gate);
+    home.over("one");
+    assert_eq!(home.exit_record("one")["set"]["proof"], "namespace_ended");
+}
+
+#[test]
+fn a_kill_of_a_namespace_leaves_nobody() {
+    if !namespaces_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let word = format!("61{:05}", std::process::id() % 100_000);
+    for grace in ["0", "200ms"] {
+        let id = format!("grace-{grace}");
+        let script = format!(
+            "trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep {word}; sleep {word}' &); sleep {word} & \
+             echo told > {}; wait; sleep {word}",
+            home.path(&id).display()
+        );
+        home.detach(&id, &["--contain", "pidns", "--", "sh", "-c", &script]);
+        home.told(&id);
+        until("both sleep", || with_word(&word) == 2);
+        home.run(&["kill", &id, "--grace", grace]).exits(0);
+        assert_eq!(with_word(&word), 0);
+        let shown = home.over(&id);
+        assert_eq!(shown["reason"]["code"], "run.cancelled.force_kill");
+        assert_eq!(shown["reason"]["evidence"][0]["proof"], "namespace_ended");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_from_inside_a_namespace_too() {
+    if !namespaces_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    home.run(&["run", "--contain", "pidns", "--", "/nowhere/to/be/found"])
+        .exits(127);
 }

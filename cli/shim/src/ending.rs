@@ -80,6 +80,8 @@ pub(crate) enum ProvedBy {
     NoChildButSpared,
     /// One of the above, and the kernel counts nobody in the cgroup.
     CgroupEmpty,
+    /// ECHILD, the init of the set's namespace included.
+    NamespaceEnded,
 }
 
 impl ProvedBy {
@@ -88,6 +90,7 @@ impl ProvedBy {
             Self::NoChild => "subreaper_echild",
             Self::NoChildButSpared => "subreaper_but_for_spared",
             Self::CgroupEmpty => "cgroup_empty",
+            Self::NamespaceEnded => "namespace_ended",
         }
     }
 }

@@ -9,9 +9,11 @@
 mod cgroup;
 mod ending;
 mod finish;
+mod holding;
 mod log;
 mod members;
 mod memory;
+mod namespace;
 mod nesting;
 mod output;
 mod shim;

@@ -22,6 +22,7 @@ use runwarden_shim::stat::{self, Stat};
 
 use crate::cgroup::Cgroup;
 use crate::ending::{Proof, ProvedBy};
+use crate::holding::Holding;
 use crate::sys::{self, Reach};
 
 /// A chain of parents longer than this is taken for a broken reading.
@@ -65,17 +66,17 @@ enum Kinship {
 pub(crate) struct Set {
     shim: pid_t,
     spared: Spared,
-    cgroup: Option<Cgroup>,
+    holding: Holding,
     /// Its last field is the newest pid.
     load: Option<File>,
 }
 
 impl Set {
-    pub(crate) fn below(shim: pid_t, spared: Spared, cgroup: Option<Cgroup>) -> Self {
+    pub(crate) fn below(shim: pid_t, spared: Spared, holding: Holding) -> Self {
         Self {
             shim,
             spared,
-            cgroup,
+            holding,
             load: None,
         }
     }
@@ -93,7 +94,10 @@ impl Set {
     pub(crate) fn proof(&mut self, kin: Kin) -> Option<Proof> {
         let mut proof = match kin {
             Kin::Nobody => Proof {
-                by: ProvedBy::NoChild,
+                by: match self.holding {
+                    Holding::Namespace(_) => ProvedBy::NamespaceEnded,
+                    Holding::Nothing | Holding::Cgroup(_) => ProvedBy::NoChild,
+                },
                 spared: Vec::new(),
             },
             Kin::Somebody => Proof {
@@ -101,7 +105,7 @@ impl Set {
                 spared: self.none_but_spared()?.to_vec(),
             },
         };
-        match self.cgroup.as_ref().map(Cgroup::is_populated) {
+        match self.holding.cgroup().map(Cgroup::is_populated) {
             None => {}
             Some(false) => proof.by = ProvedBy::CgroupEmpty,
             // Whoever was put into the group from elsewhere is a member.
@@ -123,18 +127,29 @@ impl Set {
 
     /// What reports that the cgroup may have become empty.
     pub(crate) fn events(&self) -> Option<RawFd> {
-        self.cgroup.as_ref().map(Cgroup::events)
+        self.holding.cgroup().map(Cgroup::events)
     }
 
     /// Takes note of such a report, so that it comes only once.
     pub(crate) fn hear_events(&self) {
-        self.cgroup.as_ref().map(Cgroup::is_populated);
+        self.holding.cgroup().map(Cgroup::is_populated);
     }
 
-    /// Kills the whole cgroup, unless a process of another run could not be kept out of it.
+    /// The worker has ended: what holds the set may end with its last member.
+    pub(crate) fn release(&mut self) {
+        if let Holding::Namespace(namespace) = &mut self.holding {
+            namespace.release();
+        }
+    }
+
+    /// Kills the whole namespace or cgroup, unless a process of another run could not be kept out of it.
     pub(crate) fn kill_group(&mut self) {
         self.spared.refresh();
-        let Some(cgroup) = &self.cgroup else { return };
+        let cgroup = match &self.holding {
+            Holding::Nothing => return,
+            Holding::Namespace(namespace) => return namespace.kill(),
+            Holding::Cgroup(cgroup) => cgroup,
+        };
         let mixed =
             !self.spared.alive().is_empty() && cgroup.pids().iter().any(|pid| self.kinship(*pid) == Kinship::Spared);
         if !mixed {
@@ -144,7 +159,7 @@ impl Set {
 
     /// Who is in the cgroup and of this run.
     fn group_members(&self) -> Vec<pid_t> {
-        let mut pids = self.cgroup.as_ref().map(Cgroup::pids).unwrap_or_default();
+        let mut pids = self.holding.cgroup().map(Cgroup::pids).unwrap_or_default();
         pids.retain(|pid| self.kinship(*pid) != Kinship::Spared);
         pids
     }
@@ -217,10 +232,13 @@ impl Set {
     }
 
     fn is_member(&self, pid: pid_t) -> bool {
+        if self.holding.init() == Some(pid) {
+            return false;
+        }
         match self.kinship(pid) {
             Kinship::Below => true,
             Kinship::Spared => false,
-            Kinship::None => self.cgroup.as_ref().is_some_and(|cgroup| cgroup.holds(pid)),
+            Kinship::None => self.holding.cgroup().is_some_and(|cgroup| cgroup.holds(pid)),
         }
     }
 
@@ -261,7 +279,7 @@ impl Set {
             if let Ok(stat) = stat::read(pid) {
                 // A dead leader may still have threads with children, so its children are looked at as well.
                 waiting.extend(self.children_of(pid).unwrap_or_default());
-                if !stat.is_dead() {
+                if !stat.is_dead() && self.holding.init() != Some(pid) {
                     members.push(Member { pid, stat });
                 }
             }
@@ -284,7 +302,7 @@ impl Set {
                     continue;
                 }
                 found.push(member.pid);
-                if !member.stat.is_dead() {
+                if !member.stat.is_dead() && self.holding.init() != Some(member.pid) {
                     members.push(member);
                 }
             }

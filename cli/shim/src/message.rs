@@ -259,6 +259,7 @@ impl FromShim {
                 let held: &[u8] = match containment {
                     Containment::Subreaper => b"Hs",
                     Containment::Cgroup => b"Hc",
+                    Containment::PidNamespace => b"Hn",
                 };
                 [held, &worker.to_le_bytes(), &shim.to_le_bytes()].concat()
             }
@@ -276,11 +277,12 @@ impl FromShim {
     /// A packet of no known form.
     pub fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         match packet {
-            [b'H', held @ (b's' | b'c'), w0, w1, w2, w3, s0, s1, s2, s3] => Ok(Self::Held {
+            [b'H', held @ (b's' | b'c' | b'n'), w0, w1, w2, w3, s0, s1, s2, s3] => Ok(Self::Held {
                 worker: i32::from_le_bytes([*w0, *w1, *w2, *w3]),
                 shim: i32::from_le_bytes([*s0, *s1, *s2, *s3]),
                 containment: match held {
                     b'c' => Containment::Cgroup,
+                    b'n' => Containment::PidNamespace,
                     _ => Containment::Subreaper,
                 },
             }),

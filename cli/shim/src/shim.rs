@@ -273,6 +273,7 @@ impl Shim {
                         status: reaped.status,
                         usage: reaped.usage,
                     });
+                    self.set.release();
                 }
                 Children::Ended(_) => {}
                 Children::Living => return self.look_for_members(Kin::Somebody),

@@ -40,6 +40,18 @@ pub enum Containment {
     Subreaper,
     /// A cgroup of its own.
     Cgroup,
+    /// A pid namespace of its own.
+    PidNamespace,
+}
+
+/// Which pid namespace a set lives in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Namespace {
+    /// The starter's.
+    #[default]
+    Callers,
+    /// One of its own.
+    Own,
 }
 
 /// What it means that the cgroup cannot be had.
@@ -104,6 +116,8 @@ pub struct Spec {
     pub window: Window,
     /// The cgroup for the set.
     pub cgroup: Option<Group>,
+    /// The pid namespace of the set.
+    pub namespace: Namespace,
     /// How much of its output is kept, all logs together.
     pub log_limit_bytes: u64,
 }
@@ -150,6 +164,10 @@ impl Spec {
             Some(Need::Required) => 2,
         });
         out.bytes(self.cgroup.as_ref().map_or(&[], |group| &group.path));
+        out.number(match self.namespace {
+            Namespace::Callers => 0,
+            Namespace::Own => 1,
+        });
         out.number(self.log_limit_bytes);
         out.0
     }
@@ -196,6 +214,11 @@ impl Spec {
                 height: from.small()?,
             },
             cgroup: group(&mut from)?,
+            namespace: match from.number()? {
+                0 => Namespace::Callers,
+                1 => Namespace::Own,
+                _ => return Err(Malformed("namespace")),
+            },
             log_limit_bytes: from.number()?,
         };
         from.end()?;
@@ -246,6 +269,7 @@ mod tests {
                 path: b"/g/\xff".to_vec(),
                 need: Need::Required,
             }),
+            namespace: Namespace::Own,
             log_limit_bytes: 1 << 20,
         }
     }

@@ -11,9 +11,9 @@ use runwarden_shim::spared::Spared;
 use runwarden_shim::spec::{Containment, IoMode, Spec};
 use runwarden_shim::{files, packet, slot};
 
-use crate::cgroup::Cgroup;
 use crate::ending::ExitFile;
 use crate::finish::{self, Finish};
+use crate::holding::Holding;
 use crate::members::Set;
 use crate::memory::Kills;
 use crate::nesting::{self, own_pid};
@@ -85,13 +85,13 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     sys::become_subreaper();
     // Before anything of ours exists that a stop of the enclosing run could reach.
     nesting::register(&handed.spec.reference);
-    let (held, wires, cgroup) = fork_contained(&mut handed, &mut files, start_directory)?;
+    let (held, wires, holding) = fork_contained(&mut handed, &mut files, start_directory)?;
     // Only now: the worker was to be born into the caller's session.
     sys::new_session();
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
         sys::ignore_signal(signal);
     }
-    announce(control, &held, wires.master.as_ref())?;
+    announce(control, &held, holding.containment(), wires.master.as_ref())?;
     drop(wires.worker);
     drop(handed.stdin);
     files.exit.worker = held.pid;
@@ -117,7 +117,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         output: files.output,
         kills: Kills::around(held.pid),
         stopping: Stopping::new(files.stop, handed.spec.stop_by),
-        set: Set::below(own_pid(), Spared::at(files::SPARED.as_ref()), cgroup),
+        set: Set::below(own_pid(), Spared::at(files::SPARED.as_ref()), holding),
         exit: files.exit,
         finish: (!handed.spec.finish.is_empty()).then(|| Finish::new(handed.memory, handed.image)),
         stdin_writer: handed.stdin_writer,
@@ -222,28 +222,15 @@ fn open_log(name: &str) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(name)
 }
 
-/// Makes the cgroup of the set; none when none is wanted, or one that is wanted cannot be had.
-fn make_cgroup(spec: &Spec) -> Result<Option<Cgroup>, Failure> {
-    let Some(group) = &spec.cgroup else { return Ok(None) };
-    match Cgroup::make(worker::path(&group.path)) {
-        Ok(cgroup) => Ok(Some(cgroup)),
-        Err(errno) => worker::allow_without(spec, errno).map(|()| None),
-    }
-}
-
-/// Makes the cgroup and, in it, the worker. After a failure nothing of either is left.
+/// Makes what is to hold the set and, in it, the worker. After a failure nothing of either is left.
 fn fork_contained(
     handed: &mut Handed,
     files: &mut RunFiles,
     start_directory: Option<File>,
-) -> Result<(worker::Held, Wires, Option<Cgroup>), Failure> {
-    let forked = make_cgroup(&handed.spec).and_then(|cgroup| {
-        let (held, wires) = fork_worker(handed, files, start_directory, cgroup.as_ref())?;
-        let mut cgroup = cgroup.filter(|_| held.containment == Containment::Cgroup);
-        if let Some(cgroup) = &mut cgroup {
-            cgroup.learn_name(held.pid);
-        }
-        Ok((held, wires, cgroup))
+) -> Result<(worker::Held, Wires, Holding), Failure> {
+    let forked = Holding::make(&handed.spec).and_then(|mut holding| {
+        let (held, wires) = fork_worker(handed, files, start_directory, &mut holding)?;
+        Ok((held, wires, holding))
     });
     if forked.is_err() {
         files.exit.release();
@@ -256,7 +243,7 @@ fn fork_worker(
     handed: &mut Handed,
     files: &mut RunFiles,
     start_directory: Option<File>,
-    cgroup: Option<&Cgroup>,
+    holding: &mut Holding,
 ) -> Result<(worker::Held, Wires), Failure> {
     let null = File::open("/dev/null").map_err(|error| Failure {
         stage: Stage::Fork,
@@ -278,7 +265,7 @@ fn fork_worker(
             stderr,
         }
     };
-    let held = worker::fork_held(&handed.spec, &streams, start_directory, cgroup)?;
+    let held = worker::fork_held(&handed.spec, &streams, start_directory, holding)?;
     Ok((held, wires))
 }
 
@@ -314,14 +301,19 @@ fn wire_terminal(spec: &Spec, output: &mut Output, wires: &mut Wires) -> Result<
 }
 
 /// Tells the starter who waits at the gate. Descriptors, not numbers, say who is meant.
-fn announce(control: &OwnedFd, held: &worker::Held, master: Option<&OwnedFd>) -> Result<(), Failure> {
+fn announce(
+    control: &OwnedFd,
+    held: &worker::Held,
+    containment: Containment,
+    master: Option<&OwnedFd>,
+) -> Result<(), Failure> {
     let own = sys::open_pidfd(own_pid()).map_err(Failure::at(Stage::Fork))?;
     let mut descriptors = vec![held.pidfd.as_raw_fd(), own.as_raw_fd()];
     descriptors.extend(master.map(|master| master.as_raw_fd()));
     let message = FromShim::Held {
         worker: held.pid,
         shim: own_pid(),
-        containment: held.containment,
+        containment,
     };
     // A starter that is gone closes the gate a moment later; the loop sees that.
     let _ = packet::send(control.as_fd(), &message.encode(), &descriptors);

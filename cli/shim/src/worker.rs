@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use libc::{c_int, pid_t};
 use runwarden_shim::message::Stage;
-use runwarden_shim::spec::{Containment, IoMode, Need, Spec};
+use runwarden_shim::spec::{IoMode, Spec};
 
-use crate::cgroup::Cgroup;
+use crate::holding::Holding;
 use crate::sys::{self, Errno};
 
 /// A failed step of a start.
@@ -51,7 +51,6 @@ pub(crate) struct Streams {
 
 /// A worker waiting at the gate.
 pub(crate) struct Held {
-    pub(crate) containment: Containment,
     pub(crate) pid: pid_t,
     pub(crate) pidfd: OwnedFd,
     /// A byte opens the gate; closing it ends the worker.
@@ -70,12 +69,12 @@ struct Program {
     directory: CString,
 }
 
-/// Copies this process, into a cgroup if there is one, and holds the copy at the gate.
+/// Copies this process, into what is to hold the set, and holds the copy at the gate.
 pub(crate) fn fork_held(
     spec: &Spec,
     streams: &Streams,
     start: Option<File>,
-    cgroup: Option<&Cgroup>,
+    holding: &mut Holding,
 ) -> Result<Held, Failure> {
     let fork = Failure::at(Stage::Fork);
     let program = Program::from(spec, start).ok_or(Failure {
@@ -84,7 +83,7 @@ pub(crate) fn fork_held(
     })?;
     let (gate_reader, gate) = sys::pipe().map_err(&fork)?;
     let (errors, errors_writer) = sys::pipe().map_err(&fork)?;
-    let (pid, containment) = fork_contained(spec, cgroup)?;
+    let pid = holding.fork_inside(spec)?;
     if pid == 0 {
         // Our copy of the writing end would keep the gate from ever reporting its end.
         drop(gate);
@@ -96,35 +95,11 @@ pub(crate) fn fork_held(
     let pidfd = sys::open_pidfd(pid).map_err(&fork)?;
     sys::set_nonblocking(errors.as_fd());
     Ok(Held {
-        containment,
         pid,
         pidfd,
         gate,
         errors: File::from(errors),
     })
-}
-
-/// Copies this process into the cgroup, or without one where it is only wanted.
-fn fork_contained(spec: &Spec, cgroup: Option<&Cgroup>) -> Result<(pid_t, Containment), Failure> {
-    if let Some(cgroup) = cgroup {
-        match sys::fork_into(Some(cgroup.as_fd())) {
-            Ok(pid) => return Ok((pid, Containment::Cgroup)),
-            Err(errno) => allow_without(spec, errno)?,
-        }
-    }
-    let pid = sys::fork().map_err(Failure::at(Stage::Fork))?;
-    Ok((pid, Containment::Subreaper))
-}
-
-/// Whether a run may start though its cgroup cannot be had.
-pub(crate) fn allow_without(spec: &Spec, errno: Errno) -> Result<(), Failure> {
-    match &spec.cgroup {
-        Some(group) if group.need == Need::Required => Err(Failure {
-            stage: Stage::Containment,
-            errno,
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// The worker's life until exec; returns only in failure.

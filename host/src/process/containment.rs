@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use runwarden_shim::spec::{Group, Need};
+use runwarden_shim::spec::{Group, Namespace, Need};
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub enum Contain {
     Cgroup,
     /// By the shim alone.
     Subreaper,
+    /// In a pid namespace of its own, with a `/proc` of its own, or not at all.
+    #[serde(rename = "pidns")]
+    PidNamespace,
 }
 
 /// What was read of the cgroups of this process.
@@ -64,6 +67,8 @@ pub struct Containing {
     pub(super) base: Option<PathBuf>,
     /// The group of the set.
     pub(super) group: Option<Group>,
+    /// The pid namespace of the set.
+    pub(super) namespace: Namespace,
 }
 
 /// Why there can be no cgroup.
@@ -92,11 +97,18 @@ pub fn choose(contain: Contain, around: &Surroundings, name: &str) -> Result<Con
     if let (Contain::Cgroup, Err(why)) = (contain, &base) {
         return Err(*why);
     }
+    let namespace = match contain {
+        Contain::PidNamespace => Namespace::Own,
+        Contain::Auto | Contain::Cgroup | Contain::Subreaper => Namespace::Callers,
+    };
     let Ok(base) = base else {
-        return Ok(Containing::default());
+        return Ok(Containing {
+            namespace,
+            ..Containing::default()
+        });
     };
     let need = match contain {
-        Contain::Subreaper => None,
+        Contain::Subreaper | Contain::PidNamespace => None,
         Contain::Auto => Some(Need::Wanted),
         Contain::Cgroup => Some(Need::Required),
     };
@@ -109,6 +121,7 @@ pub fn choose(contain: Contain, around: &Surroundings, name: &str) -> Result<Con
     Ok(Containing {
         base: leaves.then_some(base),
         group,
+        namespace,
     })
 }
 
@@ -219,7 +232,7 @@ mod tests {
     fn check(contain: Contain, around: &Surroundings, expected: &str) {
         let told = match choose(contain, around, "x") {
             Err(why) => format!("refused: {why}"),
-            Ok(Containing { base, group }) => {
+            Ok(Containing { base, group, .. }) => {
                 let shown = |path: Option<String>| path.unwrap_or_else(|| "-".to_owned());
                 let group = group.map(|group| format!("{} {:?}", String::from_utf8_lossy(&group.path), group.need));
                 format!(

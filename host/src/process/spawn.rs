@@ -110,7 +110,9 @@ pub struct Held {
     pub terminal: Option<OwnedFd>,
     /// The writing end of standard input, with [`StopBy::Stdin`] and [`Io::Inherit`].
     pub stdin: Option<OwnedFd>,
-    /// The set's cgroup; none when the shim alone holds the set.
+    /// What holds the set.
+    pub held_by: HeldBy,
+    /// The set's cgroup, where that holds it.
     pub cgroup: Option<PathBuf>,
     shim_process: PidFd,
     control: Control,
@@ -176,6 +178,7 @@ pub fn prepare(command: Command, run: &RunDir, place: &Place) -> Result<Held, Pr
         shim: capture_held(&shim_process, place, &token)?,
         terminal: descriptors.next(),
         stdin: wires.starter_stdin,
+        held_by,
         cgroup: spec
             .cgroup
             .filter(|_| held_by == HeldBy::Cgroup)
@@ -307,6 +310,7 @@ fn specification(command: &Command, run_directory: &Path) -> Spec {
             .map_or_else(Vec::new, |finish| bytes(&finish.argv)),
         window,
         cgroup: command.containing.group.clone(),
+        namespace: command.containing.namespace,
         log_limit_bytes: command.log_limit_bytes,
     }
 }

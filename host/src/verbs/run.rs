@@ -23,7 +23,7 @@ use crate::model::{
 };
 use crate::policy::Selected;
 use crate::process::{
-    self, Command, Containing, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir, Surroundings,
+    self, Command, Containing, Control, Finish, Held, HeldBy, Io, Opened, ParentTie, ProcessError, RunDir, Surroundings,
 };
 use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
 use crate::verbs::create::{IdChoice, make, policy_for};
@@ -328,9 +328,10 @@ fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool
         worker: Some(identity::recorded(&held.worker)),
         shim: Some(identity::recorded(&held.shim)),
         level: Some(held.worker.level().text().to_owned()),
-        containment: Some(match &held.cgroup {
-            Some(_) => Containment::Cgroup,
-            None => Containment::Subreaper,
+        containment: Some(match held.held_by {
+            HeldBy::Cgroup => Containment::Cgroup,
+            HeldBy::Subreaper => Containment::Subreaper,
+            HeldBy::PidNamespace => Containment::PidNamespace,
         }),
         cgroup: held.cgroup.clone().map(|path| path.into_os_string().into_vec()),
         at: host.now(),

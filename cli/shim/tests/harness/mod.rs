@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use runwarden_shim::message::{FromShim, PACKET_BYTES, Passed, Present, ToShim};
 use runwarden_shim::slot::{self, Cause, Patience, Slot};
-use runwarden_shim::spec::{IoMode, ParentTie, Spec, StopBy, Window};
+use runwarden_shim::spec::{IoMode, Namespace, ParentTie, Spec, StopBy, Window};
 use runwarden_shim::{clock, files, packet};
 
 /// No test waits longer for anything.
@@ -59,6 +59,7 @@ impl Run {
                 height: 0,
             },
             cgroup: None,
+            namespace: Namespace::Callers,
             log_limit_bytes: 1 << 20,
         };
         Self {
