@@ -95,8 +95,8 @@ pub struct SpawnErrorRecord {
 pub struct SetRecord {
     /// Whether it was seen empty.
     pub empty: bool,
-    /// What proves it: `namespace_ended` or `cgroup_empty` where the set has one, else `subreaper_echild`, or `subreaper_but_for_spared`
-    /// when runs that were started inside live on.
+    /// What proves it: `namespace_ended` or `cgroup_empty` where the set has one, else `subreaper_echild`, or
+    /// `subreaper_but_for_spared` when runs that were started inside live on.
     pub proof: Option<String>,
     /// Shims and finishing commands of other runs that lived below the shim and were spared.
     #[serde(default)]
