@@ -48,6 +48,11 @@ impl Context {
         Ok(Self { output, config })
     }
 
+    /// What a host is opened with.
+    pub(crate) fn config(&self) -> Config {
+        self.config.clone()
+    }
+
     /// Opens the store, making it if it is missing.
     pub(crate) fn create(&self) -> Outcome<Host> {
         let host = Host::open(self.config.clone(), OpenMode::Create)?;

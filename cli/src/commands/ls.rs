@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use runwarden_host::Host;
 use runwarden_host::model::{DurationMs, Entity, singular};
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{EntityView, view};
+use runwarden_host::verbs::{EntityView, settle_listed, views};
 use serde_json::Value;
 
-use super::entity::{cause, command_line, duration, ended_at, settled};
+use super::entity::{cause, command_line, duration, ended_at};
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::output::{Column, Page, Report, Style, Table, Text, ago};
@@ -92,12 +92,8 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         (mentioned(&host, &references.words)?, false)
     };
     entities.truncate(args.limit.unwrap_or(usize::MAX));
-    let views = entities
-        .into_iter()
-        .map(|entity| Ok(view(&host, entity)?))
-        .collect::<Outcome<_>>()?;
     Ok(Listing {
-        views,
+        views: views(&host, entities)?,
         shape,
         more,
         unasked,
@@ -112,11 +108,11 @@ struct References {
 
 /// The kind among the words, and the rest.
 fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)> {
-    let kinds = host.kinds()?;
     let mut references = References {
         words: Vec::new(),
         failure: None,
     };
+    let kinds = if words.is_empty() { Vec::new() } else { host.kinds()? };
     let mut kind: Option<String> = None;
     for word in words {
         match singular(word, &kinds) {
@@ -147,7 +143,7 @@ fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     }
     let mut seen = HashSet::new();
     let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));
-    distinct.map(|entity| settled(host, entity)).collect()
+    Ok(settle_listed(host, distinct.collect())?)
 }
 
 /// What selectors choose; whether more ended earlier.
@@ -163,12 +159,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
     }
     let lately = args.selectors.is_empty() && args.statuses.is_empty() && query.terminal.is_none();
     if !lately {
-        let listed: Vec<Entity> = host
-            .store()
-            .list(&query)?
-            .into_iter()
-            .map(|entity| settled(host, entity))
-            .collect::<Outcome<_>>()?;
+        let listed = settle_listed(host, host.store().list(&query)?)?;
         let still = |entity: &Entity| !args.live || !entity.terminal;
         return Ok((listed.into_iter().filter(still).collect(), false));
     }
@@ -176,10 +167,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
         terminal: Some(false),
         ..query.clone()
     })?;
-    let mut entities: Vec<Entity> = alive
-        .into_iter()
-        .map(|entity| settled(host, entity))
-        .collect::<Outcome<_>>()?;
+    let mut entities = settle_listed(host, alive)?;
     let limit = Some(ENDED_MAX.saturating_add(1));
     let ended = host.store().list(&EntityQuery {
         terminal: Some(true),

@@ -9,6 +9,19 @@ use crate::model::{Place, ProcessIdentity};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work(pub Value);
 
+/// What belongs to an entity beside its own row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Belongings {
+    /// What it is linked directly below, in order of creation.
+    pub parents: Vec<Reference>,
+    /// What is linked directly below it, in order of creation.
+    pub children: Vec<Reference>,
+    /// Its newest runtime row.
+    pub runtime: Option<Runtime>,
+    /// Its work specification.
+    pub work: Option<Work>,
+}
+
 /// What a creation adds when the entity is a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRun {

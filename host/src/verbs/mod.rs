@@ -4,6 +4,7 @@ mod create;
 mod enclosing;
 #[cfg(test)]
 mod faults;
+mod finish;
 mod identity;
 mod kill;
 mod policy;
@@ -17,12 +18,13 @@ mod wait;
 
 pub use create::{IdChoice, Made, create};
 pub use enclosing::{Enclosing, enclosing};
+pub use finish::finish;
 pub use kill::{Kill, KillResult, Killed, kill};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
 pub use run::{Begun, Running, Start, StartFailure, run};
-pub use settle::settle;
+pub use settle::{settle, settle_listed};
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
-pub use view::{EntityView, admin_json, history_json, view};
+pub use view::{EntityView, admin_json, history_json, view, views};
 pub use wait::{Finished, Going, Until, wait};

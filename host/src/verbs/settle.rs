@@ -3,6 +3,7 @@
 //! The finishing command, a killer, and any command that reads a run whose exit file waits all call this. It is
 //! repeatable: a run that is recorded already, or has not ended, comes back as it is.
 
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp,
-    Transition, judge,
+    Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Reference, Runtime, RuntimeState,
+    Timestamp, Transition, judge,
 };
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
@@ -40,6 +41,32 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         }
     }
     Ok(entity)
+}
+
+/// The same for a listing, in its order: entities that did not end are looked at in one read together.
+///
+/// # Errors
+/// As [`settle`]; what was recorded before stays.
+pub fn settle_listed(host: &Host, mut entities: Vec<Entity>) -> Result<Vec<Entity>, Error> {
+    let alive = entities.iter().filter(|entity| !entity.terminal);
+    let alive: Vec<Reference> = alive.map(|entity| entity.reference.clone()).collect();
+    if alive.is_empty() {
+        return Ok(entities);
+    }
+    let runtimes = host.store().runtimes(Some(&alive))?;
+    let mut unsettled: HashSet<Reference> = HashSet::new();
+    for runtime in runtimes.into_iter().filter(|runtime| !runtime.is_stopped()) {
+        if exit_record(&runtime)?.is_some() {
+            unsettled.insert(runtime.owner);
+        }
+    }
+    for entity in entities
+        .iter_mut()
+        .filter(|entity| unsettled.contains(&entity.reference))
+    {
+        *entity = settle(host, entity.clone())?;
+    }
+    Ok(entities)
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.

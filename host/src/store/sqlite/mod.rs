@@ -9,6 +9,7 @@
 //! command that reads pays for one connection, and one that writes for one commit.
 
 mod activation;
+mod belongings;
 mod columns;
 mod connection;
 mod entity;

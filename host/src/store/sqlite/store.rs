@@ -12,11 +12,11 @@ use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
 use super::writer::{Answer, Command, Installation, Writer};
-use super::{activation, entity, history, place, query, runtime};
+use super::{activation, belongings, entity, history, place, query, runtime};
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
 use crate::store::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
-    NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Lookup, NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 
 /// What opening may do.
@@ -221,6 +221,12 @@ impl Store for SqliteStore {
 
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {
         self.read("reading a work specification", |db| runtime::work(db, entity))
+    }
+
+    fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError> {
+        self.read("reading what belongs to entities", |db| {
+            belongings::belongings(db, entities)
+        })
     }
 
     fn install(
