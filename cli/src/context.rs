@@ -55,9 +55,7 @@ impl Context {
 
     /// Opens the store, making it if it is missing.
     pub(crate) fn create(&self) -> Outcome<Host> {
-        let host = Host::open(self.config.clone(), OpenMode::Create)?;
-        host.ensure_bundled()?;
-        Ok(host)
+        Ok(Host::create(self.config.clone())?)
     }
 
     /// Opens the store that is there.

@@ -42,6 +42,41 @@ fn a_creation_is_whole_or_absent() {
 }
 
 #[test]
+fn a_new_home_is_whole_or_absent() {
+    for place in ["make.written", "make.named", "create.decided"] {
+        let home = Home::new();
+        dies_at(&home, place, &["create", "session", "--id", "s"]);
+        let left: Vec<String> = std::fs::read_dir(home.home())
+            .expect("the home was made")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with("state.db"))
+            .collect();
+        assert_eq!(left.is_empty(), place == "make.written", "{place}: {left:?}");
+        home.run(&["show", "s"]).exits(2);
+        home.done(&["create", "session", "--id", "s"]);
+        let policies = home.json(&["policy", "ls"]);
+        assert_eq!(active_sessions(&policies).len(), 1, "{place}: {policies}");
+    }
+}
+
+#[test]
+fn commands_that_make_a_home_at_once_make_one() {
+    let home = Home::new();
+    let ids: Vec<String> = (0..6).map(|number| format!("s{number}")).collect();
+    let made: Vec<_> = ids
+        .iter()
+        .map(|id| home.start(&["create", "session", "--id", id]))
+        .collect();
+    for child in made {
+        let output = child.wait_with_output().expect("our own child");
+        assert!(output.status.success(), "{output:?}");
+    }
+    for id in &ids {
+        assert_eq!(statuses(&home, id), ["running"]);
+    }
+}
+
+#[test]
 fn a_transition_is_whole_or_absent_and_its_key_with_it() {
     let home = Home::new();
     home.done(&["create", "session", "--id", "s"]);

@@ -42,9 +42,7 @@ impl Home {
     /// # Errors
     /// The store cannot be made.
     pub fn open(&self) -> Result<Host> {
-        let host = Host::open(self.config(), OpenMode::Create)?;
-        host.ensure_bundled()?;
-        Ok(host)
+        Ok(Host::create(self.config())?)
     }
 
     /// What a host is opened with that starts nothing.

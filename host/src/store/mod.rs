@@ -24,7 +24,7 @@ pub use fault::{FaultyStore, PlannedFault, When};
 pub use memory::MemoryStore;
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Lookup, NewRun, RuntimeUpdate, Scope, Work,
+    HistoryQuery, Installation, Lookup, NewRun, RuntimeUpdate, Scope, Work,
 };
 pub use sqlite::{Counts, OpenMode, SqliteStore, Tuning};
 

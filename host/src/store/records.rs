@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
+use crate::model::{AdminEvent, Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
 use crate::model::{Place, ProcessIdentity};
 
 /// The work specification of a run, as stored: opaque to the store.
@@ -29,6 +29,17 @@ pub struct NewRun {
     pub runtime: Runtime,
     /// Its work specification.
     pub work: Work,
+}
+
+/// Components, activations and audit rows of one commit.
+#[derive(Clone, Debug, Default)]
+pub struct Installation {
+    /// Components to add.
+    pub components: Vec<Component>,
+    /// What is in force from then on.
+    pub activations: Vec<Activation>,
+    /// What is audited.
+    pub events: Vec<AdminEvent>,
 }
 
 /// Everything one transition writes.

@@ -15,6 +15,7 @@ mod connection;
 mod entity;
 mod failure;
 mod history;
+mod image;
 mod place;
 mod query;
 mod readers;

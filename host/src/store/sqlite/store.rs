@@ -11,12 +11,12 @@ use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
 use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
-use super::writer::{Answer, Command, Installation, Writer};
-use super::{activation, belongings, entity, history, place, query, runtime};
+use super::writer::{Answer, Command, Writer};
+use super::{activation, belongings, entity, history, image, place, query, runtime};
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Lookup, NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, Installation, Lookup, NewRun, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 
 /// What opening may do.
@@ -51,20 +51,34 @@ impl SqliteStore {
         Self::open_tuned(path, mode, Tuning::default())
     }
 
-    /// The same, with other limits.
+    /// Makes the store in the file at `path` with these components in it, unless there is one: whole or not at all,
+    /// whatever dies meanwhile. Of several processes that make it at once, one does.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`], or what `contents` answers, which is asked only if there is no store.
+    pub fn make(path: &Path, contents: impl FnOnce() -> Result<Installation, StoreError>) -> Result<(), StoreError> {
+        schema::refuse_old_sqlite(path)?;
+        if is_there(path) {
+            return Ok(());
+        }
+        let directory = place::directory_of(path);
+        place::make_directory(path, directory)?;
+        place::refuse_network(path, directory)?;
+        image::publish(path, directory, &contents()?)
+    }
+
+    /// The same as [`SqliteStore::open`], with other limits.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
     pub fn open_tuned(path: &Path, mode: OpenMode, tuning: Tuning) -> Result<Self, StoreError> {
-        schema::refuse_old_sqlite(path)?;
-        let directory = place::directory_of(path);
-        let there = fs::metadata(path).is_ok_and(|found| found.len() > 0);
-        if mode == OpenMode::Create && !there {
-            place::make(path, directory)?;
-        } else if !there {
+        if mode == OpenMode::Create {
+            Self::make(path, || Ok(Installation::default()))?;
+        } else if !is_there(path) {
             return Err(missing(path));
         }
-        place::refuse_network(path, directory)?;
+        schema::refuse_old_sqlite(path)?;
+        place::refuse_network(path, place::directory_of(path))?;
         let counters = Arc::new(Counters::default());
         let read_only = mode == OpenMode::ReadOnly;
         let source = Arc::new(Source {
@@ -113,6 +127,11 @@ impl SqliteStore {
         }
         self.writer.submit(&self.readers, command)
     }
+}
+
+/// Whether there is a store, or something that must not be taken for none; an empty file is what a cut-off making left.
+fn is_there(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }
 
 fn bring_up_to_date(source: &Source, path: &Path) -> Result<(), StoreError> {

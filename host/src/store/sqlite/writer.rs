@@ -16,7 +16,7 @@ use super::failure::{Fault, again, explain};
 use super::readers::Readers;
 use super::{activation, entity, history, reserve, runtime};
 use crate::model::{AdminEvent, NewEntity};
-use crate::store::{Activation, Applied, Component, Created, EffectSet, NewRun, RuntimeUpdate, StoreError};
+use crate::store::{Activation, Applied, Created, EffectSet, Installation, NewRun, RuntimeUpdate, StoreError};
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
 const QUEUE_MAX: usize = 1_024;
@@ -44,13 +44,6 @@ pub(super) enum Command {
     Install(Box<Installation>),
     Activate(Activation, AdminEvent),
     RemoveComponent(String, AdminEvent),
-}
-
-/// Components, activations and audit rows of one commit.
-pub(super) struct Installation {
-    pub(super) components: Vec<Component>,
-    pub(super) activations: Vec<Activation>,
-    pub(super) events: Vec<AdminEvent>,
 }
 
 /// What it came to.
