@@ -5,6 +5,7 @@ mod engines;
 mod entities;
 mod harness;
 mod listing;
+mod living;
 mod policies;
 mod reading;
 mod readme;

@@ -8,7 +8,7 @@ mod usage;
 pub use places::{Home, program, sibling};
 pub use rounds::{Sample, interleave, measured, median};
 pub use table::{Row, Target, table};
-pub use usage::{cpu_time, log_bytes};
+pub use usage::{cpu_time, cpu_time_of_living, log_bytes};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use runwarden_host::policy::Limits;
-use runwarden_host::store::OpenMode;
 use runwarden_host::{Clock, Config, Host};
 use tempfile::TempDir;
 

@@ -64,7 +64,7 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// A word as a shell would read it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "@%+=:,./-_".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

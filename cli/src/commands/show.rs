@@ -1,9 +1,10 @@
 //! `show`: everything about one entity.
 
-use runwarden_host::verbs::{EntityView, view};
+use runwarden_host::verbs::{EntityView, Seen, view};
 use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, settled, text_of};
+use super::processes;
 use crate::context::{Context, meant};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -29,8 +30,8 @@ const EXAMPLES: &str = "EXAMPLES
 
 /// What is shown.
 pub(crate) enum Shown {
-    /// The entity.
-    Entity(Box<EntityView>),
+    /// The entity, and what was seen of its processes where any may live.
+    Entity(Box<EntityView>, Option<Seen>),
     /// Its work alone.
     Work(Value),
 }
@@ -39,9 +40,11 @@ pub(crate) enum Shown {
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     let host = context.open()?;
     let entity = settled(&host, meant(&host, &args.reference)?)?;
-    let view = view(&host, entity)?;
+    let mut view = view(&host, entity)?;
     if !args.command {
-        return Ok(Shown::Entity(Box::new(view)));
+        let seen = processes::seen_of(&host, &view)?;
+        processes::add_seen(&mut view.json, seen.as_ref());
+        return Ok(Shown::Entity(Box::new(view), seen));
     }
     let reference = view.entity.reference.to_string();
     view.work.map(Shown::Work).ok_or_else(|| {
@@ -57,14 +60,14 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
 impl Report for Shown {
     fn json(&self) -> Value {
         match self {
-            Self::Entity(view) => view.json.clone(),
+            Self::Entity(view, _) => view.json.clone(),
             Self::Work(work) => work.clone(),
         }
     }
 
     fn text(&self, page: &Page) -> Text {
         match self {
-            Self::Entity(view) => entity_text(view, page),
+            Self::Entity(view, seen) => entity_text(view, seen.as_ref(), page),
             Self::Work(work) => work_text(work),
         }
     }
@@ -75,7 +78,7 @@ fn line(name: &str, value: Text) -> Text {
     Text::styled(Style::Dim, format!("{name:<10}")).and(" ").with(value)
 }
 
-fn entity_text(view: &EntityView, page: &Page) -> Text {
+fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
     let entity = &view.entity;
     let status = Text::styled(Style::of_status(entity.terminal, entity.success), &entity.status);
     let mut text = Text::styled(Style::Strong, entity.reference.to_string())
@@ -85,47 +88,62 @@ fn entity_text(view: &EntityView, page: &Page) -> Text {
     if !how.is_empty() {
         text = text.and(format!("  {how}"));
     }
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            text.line(line(name, Text::of(value)));
-        }
-    };
-    add("reason", Some(entity.reason.code.clone()));
-    add("", entity.reason.summary.clone());
+    add(&mut text, "reason", Some(entity.reason.code.clone()));
+    add(&mut text, "", entity.reason.summary.clone());
     for evidence in &entity.reason.evidence {
-        add("evidence", Some(told(evidence)));
+        add(&mut text, "evidence", Some(told(evidence)));
     }
-    add("name", entity.name.clone());
-    add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
-    add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
+    add(&mut text, "name", entity.name.clone());
+    add(
+        &mut text,
+        "command",
+        view.work.as_ref().map(|work| command_line(&work["argv"])),
+    );
+    add(
+        &mut text,
+        "directory",
+        view.work.as_ref().map(|work| text_of(&work["cwd"])),
+    );
     let created = format!(
         "{} ({})",
         moment(entity.created_at, page),
         long_ago(entity.created_at, page)
     );
-    add("created", Some(created));
+    add(&mut text, "created", Some(created));
     let ended = entity
         .structural
         .ended_at
         .map(|at| format!("{} ({})", moment(at, page), long_ago(at, page)));
-    add("ended", ended);
+    add(&mut text, "ended", ended);
     add(
+        &mut text,
         if entity.terminal { "took" } else { "for" },
         Some(duration(entity, page)),
     );
-    add("processes", view.json.get("runtime").and_then(runtime_line));
-    add("parents", Some(view.parents.join(", ")));
-    add("children", Some(view.children.join(", ")));
-    add("tags", Some(pairs(&view.json["tags"])));
-    add("fields", Some(pairs(&view.json["fields"])));
-    add("run dir", Some(text_of(&view.json["run_dir"])));
+    add(&mut text, "processes", view.json.get("runtime").and_then(runtime_line));
+    for one in seen.map(processes::lines).unwrap_or_default() {
+        text.line(line("", one));
+    }
+    add(&mut text, "parents", Some(view.parents.join(", ")));
+    add(&mut text, "children", Some(view.children.join(", ")));
+    add(&mut text, "tags", Some(pairs(&view.json["tags"])));
+    add(&mut text, "fields", Some(pairs(&view.json["fields"])));
+    add(&mut text, "run dir", Some(text_of(&view.json["run_dir"])));
     let digest: String = entity.policy.digest.chars().take(12).collect();
     add(
+        &mut text,
         "policy",
         Some(format!("{}@{} ({digest})", entity.policy.name, entity.policy.version)),
     );
-    add("version", Some(entity.version.to_string()));
+    add(&mut text, "version", Some(entity.version.to_string()));
     text
+}
+
+/// Adds a line, if there is something to say.
+fn add(text: &mut Text, name: &str, value: Option<String>) {
+    if let Some(value) = value.filter(|value| !value.is_empty()) {
+        text.line(line(name, Text::of(value)));
+    }
 }
 
 /// What is known of its processes, on a line.

@@ -15,6 +15,7 @@ mod exit;
 mod finishing;
 mod identity;
 mod inside;
+mod living;
 mod logs;
 mod pidfd;
 mod rundir;
@@ -32,6 +33,7 @@ pub use exit::{ExitFile, ExitRecord, SetRecord, SpawnErrorRecord, StopRecord, Su
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
 pub use inside::{Inside, is_inside, members_below};
+pub use living::{Living, living_below};
 pub use logs::Segment;
 pub use pidfd::{PidFd, Sent, signal};
 pub use rundir::{RunDir, ShimLock};
