@@ -15,7 +15,7 @@ use crate::wake::Wake;
 /// What a host needs to know; it reads no environment itself.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The home: `state.db`, `runs/`, `cache/`, `wake/`.
+    /// The home: `state.db`, `runs/`, `cache/`, `wake/`, `finishing/`.
     pub home: PathBuf,
     /// The database, when it is elsewhere than in the home.
     pub database: Option<PathBuf>,

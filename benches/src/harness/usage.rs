@@ -1,7 +1,6 @@
-//! What an operation costs beside time: processor time of us and our children, bytes of the write-ahead log.
+//! Processor time, of us and our children.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::time::Duration;
 
 /// Processor time, user and system, of this process and of every descendant that was reaped.
@@ -56,11 +55,4 @@ fn parents() -> HashMap<i32, i32> {
         Some((pid, after_name.split(' ').nth(1)?.parse().ok()?))
     })
     .collect()
-}
-
-/// The size of the write-ahead log of a database; it only grows while nobody works it in.
-pub fn log_bytes(database: &Path) -> u64 {
-    let mut name = database.as_os_str().to_owned();
-    name.push("-wal");
-    std::fs::metadata(name).map_or(0, |found| found.len())
 }
