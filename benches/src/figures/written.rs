@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use runwarden_host::model::Entity;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::{ping, transitions};
 use crate::harness::{Effort, Home, Row, Written};
@@ -16,13 +17,24 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Creations, starts, ends, and transitions of 64 callers.
 pub(super) fn figure(_: Effort) -> Result<Vec<Row>> {
+    let mut rows = vec![creations()?];
+    rows.extend(runs()?);
+    rows.push(callers()?);
+    Ok(rows)
+}
+
+// Each in a home of its own, whose log stays below the size at which a command begins it anew.
+
+fn creations() -> Result<Row> {
     let home = Home::new()?;
     drop(home.open()?);
-    // The log stays below the size at which a command begins it anew.
     let create = |number| done(&home, &["create", "session", "--id", &format!("session-{number}")]);
-    let mut rows = vec![row(&home, "create", "1: itself", || {
-        (0..OPERATIONS).try_for_each(create)
-    })?];
+    row(&home, "create", "1: itself", || (0..OPERATIONS).try_for_each(create))
+}
+
+fn runs() -> Result<[Row; 2]> {
+    let home = Home::new()?;
+    drop(home.open()?);
     let gate = home.path().join("gate");
     rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, 0o600.into(), 0)?;
     let holder = OpenOptions::new().read(true).write(true).open(&gate)?;
@@ -31,15 +43,14 @@ pub(super) fn figure(_: Effort) -> Result<Vec<Row>> {
         let id = format!("run-{number}");
         done(&home, &["run", "--detach", "--id", &id, "--", "/bin/sh", "-c", &script])
     };
-    rows.push(row(&home, "run --detach", "3: itself, shim, program", || {
+    let started = row(&home, "run --detach", "3: itself, shim, program", || {
         (0..OPERATIONS).try_for_each(start)
-    })?);
-    rows.push(row(&home, "an end, one of 8 at once", "1: finish", || {
+    })?;
+    let ended = row(&home, "an end, one of 8 at once", "1: finish", || {
         drop(holder);
         until_ended(&home)
-    })?);
-    rows.push(callers()?);
-    Ok(rows)
+    })?;
+    Ok([started, ended])
 }
 
 fn callers() -> Result<Row> {
@@ -48,6 +59,8 @@ fn callers() -> Result<Row> {
     let host = transitions::prepared(&home)?;
     let entities = (0..transitions::CALLERS).map(|number| ping::make(&host, &format!("entity-{number}")));
     let mut entities: Vec<Entity> = entities.collect::<Result<_>>()?;
+    let empty = "PRAGMA wal_checkpoint(TRUNCATE)"; // the making of so many may leave it nearly full
+    Connection::open(home.database())?.query_row(empty, [], |_| Ok(()))?;
     let before = Written::of(&home.database())?;
     transitions::callers(&host, &mut entities, STEPS)?;
     let operations = u64::try_from(entities.len() * STEPS)?;
@@ -76,6 +89,8 @@ fn done(home: &Home, arguments: &[&str]) -> Result<()> {
 
 fn until_ended(home: &Home) -> Result<()> {
     let connection = Connection::open(home.database())?;
+    // The last connection that closes would take the log away.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let sql = "SELECT count(*) FROM entities WHERE terminal = 0 AND kind = 'run'";
     let started = Instant::now();
     while connection.query_row(sql, [], |row| row.get::<_, i64>(0))? > 0 {
