@@ -28,9 +28,18 @@ use crate::work::Work;
 /// The store failed, or the exit file cannot be read: nothing was written.
 pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
     for _ in 0..CHANGES_MAX {
-        let Some(runtime) = unsettled_runtime(host, &entity)? else {
+        let Some(runtime) = newest_runtime(host, &entity)? else {
             return Ok(entity);
         };
+        if runtime.is_stopped() {
+            // Somebody may have recorded the end after the entity was read.
+            let current = if entity.terminal {
+                None
+            } else {
+                host.store().load(&entity.reference.id)?
+            };
+            return Ok(current.unwrap_or(entity));
+        }
         let Some(record) = exit_record(&runtime)? else {
             return Ok(entity);
         };
@@ -55,8 +64,8 @@ pub fn settle_listed(host: &Host, mut entities: Vec<Entity>) -> Result<Vec<Entit
     }
     let runtimes = host.store().runtimes(Some(&alive))?;
     let mut unsettled: HashSet<Reference> = HashSet::new();
-    for runtime in runtimes.into_iter().filter(|runtime| !runtime.is_stopped()) {
-        if exit_record(&runtime)?.is_some() {
+    for runtime in runtimes {
+        if runtime.is_stopped() || exit_record(&runtime)?.is_some() {
             unsettled.insert(runtime.owner);
         }
     }
@@ -80,10 +89,10 @@ enum Settled {
     LookAgain,
 }
 
-/// The newest runtime of an entity if it may have an end that is not recorded.
-fn unsettled_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+/// The newest runtime of an entity.
+fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
+    Ok(runtimes.into_iter().next_back())
 }
 
 /// What the shim left, if it is this attempt's.
