@@ -2,20 +2,34 @@
 
 use runwarden_host::Host;
 use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp};
-use runwarden_host::verbs::settle;
+use runwarden_host::verbs::{Standing, standing, standings};
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Page, between, span};
 use crate::parse::signal_name;
 
-/// The entity as it is now: an end that nobody recorded yet is read from its run directory.
-pub(super) fn settled(host: &Host, entity: Entity) -> Outcome<Entity> {
+/// The entity as it is now: an end that nobody recorded yet is read from its run directory. Where it cannot be recorded,
+/// the entity as it is stored, with a warning.
+pub(super) fn settled(context: &Context, host: &Host, entity: Entity) -> Outcome<Entity> {
     if entity.terminal {
-        Ok(entity)
-    } else {
-        Ok(settle(host, entity)?)
+        return Ok(entity);
     }
+    Ok(told(context, standing(host, entity)?))
+}
+
+/// The same for a listing, in its order.
+pub(super) fn settled_all(context: &Context, host: &Host, entities: Vec<Entity>) -> Outcome<Vec<Entity>> {
+    let found = standings(host, entities)?;
+    Ok(found.into_iter().map(|found| told(context, found)).collect())
+}
+
+fn told(context: &Context, found: Standing) -> Entity {
+    if let Standing::EndWaits(entity) = &found {
+        context.warn_that_an_end_waits(&entity.reference);
+    }
+    found.into_entity()
 }
 
 /// How it ended, in a word or two: `exit 7`, `SIGKILL`, `timeout`.

@@ -6,10 +6,10 @@ use runwarden_host::Host;
 use runwarden_host::model::{DurationMs, Entity, singular};
 use runwarden_host::process::Living;
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{EntityView, Seen, settle_listed, views};
+use runwarden_host::verbs::{EntityView, Seen, views};
 use serde_json::Value;
 
-use super::entity::{cause, command_line, duration, ended_at};
+use super::entity::{cause, command_line, duration, ended_at, settled_all};
 use super::processes;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
@@ -82,7 +82,7 @@ enum Shape {
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
     let shape = if args.tree { Shape::Tree } else { Shape::List };
     let unasked = args.words.is_empty() && args.selectors.is_empty() && args.statuses.is_empty() && !args.ended;
-    let Some(host) = context.open_if_present()? else {
+    let Some(host) = context.read_if_present()? else {
         return Ok(Listing {
             views: Vec::new(),
             seen: HashMap::new(),
@@ -96,9 +96,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         return Err(failure);
     }
     let (mut entities, more) = if references.words.is_empty() {
-        found(&host, args, kind)?
+        found(context, &host, args, kind)?
     } else {
-        (mentioned(&host, &references.words)?, false)
+        (mentioned(context, &host, &references.words)?, false)
     };
     entities.truncate(args.limit.unwrap_or(usize::MAX));
     let mut views = views(&host, entities)?;
@@ -158,7 +158,7 @@ fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)>
     Ok((kind, references))
 }
 
-fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
+fn mentioned(context: &Context, host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     let chosen = choose(host, words, &SelectorArgs::default(), &EntityQuery::default())?;
     if let Some(mut failure) = chosen.failures.into_iter().next() {
         if failure.code == "not_found" && words.len() == 1 {
@@ -170,11 +170,11 @@ fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     }
     let mut seen = HashSet::new();
     let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));
-    Ok(settle_listed(host, distinct.collect())?)
+    settled_all(context, host, distinct.collect())
 }
 
 /// What selectors choose; whether more ended earlier.
-fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
+fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
     let mut query = EntityQuery {
         kind,
         statuses: args.statuses.clone(),
@@ -186,7 +186,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
     }
     let lately = args.selectors.is_empty() && args.statuses.is_empty() && query.terminal.is_none();
     if !lately {
-        let listed = settle_listed(host, host.store().list(&query)?)?;
+        let listed = settled_all(context, host, host.store().list(&query)?)?;
         let still = |entity: &Entity| !args.live || !entity.terminal;
         return Ok((listed.into_iter().filter(still).collect(), false));
     }
@@ -194,7 +194,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
         terminal: Some(false),
         ..query.clone()
     })?;
-    let mut entities = settle_listed(host, alive)?;
+    let mut entities = settled_all(context, host, alive)?;
     let limit = Some(ENDED_MAX.saturating_add(1));
     let ended = host.store().list(&EntityQuery {
         terminal: Some(true),

@@ -38,8 +38,8 @@ pub(crate) enum Shown {
 
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
-    let host = context.open()?;
-    let entity = settled(&host, meant(&host, &args.reference)?)?;
+    let host = context.read()?;
+    let entity = settled(context, &host, meant(&host, &args.reference)?)?;
     let mut view = view(&host, entity)?;
     if !args.command {
         let seen = processes::seen_of(&host, &view)?;
@@ -68,14 +68,9 @@ impl Report for Shown {
     fn text(&self, page: &Page) -> Text {
         match self {
             Self::Entity(view, seen) => entity_text(view, seen.as_ref(), page),
-            Self::Work(work) => work_text(work),
+            Self::Work(work) => work_text(work, page),
         }
     }
-}
-
-/// One line: a name and what it has.
-fn line(name: &str, value: Text) -> Text {
-    Text::styled(Style::Dim, format!("{name:<10}")).and(" ").with(value)
 }
 
 fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
@@ -88,62 +83,67 @@ fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
     if !how.is_empty() {
         text = text.and(format!("  {how}"));
     }
-    add(&mut text, "reason", Some(entity.reason.code.clone()));
-    add(&mut text, "", entity.reason.summary.clone());
+    let mut lines = Lines { text, page };
+    lines.add("reason", Some(entity.reason.code.clone()));
+    lines.add("", entity.reason.summary.clone());
     for evidence in &entity.reason.evidence {
-        add(&mut text, "evidence", Some(told(evidence)));
+        lines.add("evidence", Some(told(evidence)));
     }
-    add(&mut text, "name", entity.name.clone());
-    add(
-        &mut text,
-        "command",
-        view.work.as_ref().map(|work| command_line(&work["argv"])),
-    );
-    add(
-        &mut text,
-        "directory",
-        view.work.as_ref().map(|work| text_of(&work["cwd"])),
-    );
+    lines.add("name", entity.name.clone());
+    lines.add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
+    lines.add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
     let created = format!(
         "{} ({})",
         moment(entity.created_at, page),
         long_ago(entity.created_at, page)
     );
-    add(&mut text, "created", Some(created));
+    lines.add("created", Some(created));
     let ended = entity
         .structural
         .ended_at
         .map(|at| format!("{} ({})", moment(at, page), long_ago(at, page)));
-    add(&mut text, "ended", ended);
-    add(
-        &mut text,
+    lines.add("ended", ended);
+    lines.add(
         if entity.terminal { "took" } else { "for" },
         Some(duration(entity, page)),
     );
-    add(&mut text, "processes", view.json.get("runtime").and_then(runtime_line));
+    lines.add("processes", view.json.get("runtime").and_then(runtime_line));
     for one in seen.map(processes::lines).unwrap_or_default() {
-        text.line(line("", one));
+        lines.text.line(heading("").with(one));
     }
-    add(&mut text, "parents", Some(view.parents.join(", ")));
-    add(&mut text, "children", Some(view.children.join(", ")));
-    add(&mut text, "tags", Some(pairs(&view.json["tags"])));
-    add(&mut text, "fields", Some(pairs(&view.json["fields"])));
-    add(&mut text, "run dir", Some(text_of(&view.json["run_dir"])));
+    lines.add("parents", Some(view.parents.join(", ")));
+    lines.add("children", Some(view.children.join(", ")));
+    lines.add("tags", Some(pairs(&view.json["tags"])));
+    lines.add("fields", Some(pairs(&view.json["fields"])));
+    lines.add("run dir", Some(text_of(&view.json["run_dir"])));
     let digest: String = entity.policy.digest.chars().take(12).collect();
-    add(
-        &mut text,
+    lines.add(
         "policy",
         Some(format!("{}@{} ({digest})", entity.policy.name, entity.policy.version)),
     );
-    add(&mut text, "version", Some(entity.version.to_string()));
-    text
+    lines.add("version", Some(entity.version.to_string()));
+    lines.text
 }
 
-/// Adds a line, if there is something to say.
-fn add(text: &mut Text, name: &str, value: Option<String>) {
-    if let Some(value) = value.filter(|value| !value.is_empty()) {
-        text.line(line(name, Text::of(value)));
+/// What is said of an entity, a name on each line.
+struct Lines<'a> {
+    text: Text,
+    page: &'a Page,
+}
+
+impl Lines<'_> {
+    /// Adds a name and what it has, if that is something.
+    fn add(&mut self, name: &str, value: Option<String>) {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            let line = Text::hanging(heading(name), 11, value, self.page);
+            self.text.line(line);
+        }
     }
+}
+
+/// A name, as wide as the longest with its gap.
+fn heading(name: &str) -> Text {
+    Text::styled(Style::Dim, format!("{name:<10}")).and(" ")
 }
 
 /// What is known of its processes, on a line.
@@ -186,8 +186,8 @@ fn pairs(object: &Value) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn work_text(work: &Value) -> Text {
-    let mut text = Text::styled(Style::Strong, command_line(&work["argv"]));
+fn work_text(work: &Value, page: &Page) -> Text {
+    let mut text = Text::hanging(Text::new(), 2, command_line(&work["argv"]), page);
     let Some(parts) = work.as_object() else { return text };
     for (name, value) in parts.iter().filter(|(name, _)| *name != "argv") {
         let shown = match value {
@@ -197,7 +197,8 @@ fn work_text(work: &Value) -> Text {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        text.line(Text::styled(Style::Dim, format!("{name:<14}")).and(" ").and(shown));
+        let name = Text::styled(Style::Dim, format!("{name:<14}")).and(" ");
+        text.line(Text::hanging(name, 15, shown, page));
     }
     text
 }

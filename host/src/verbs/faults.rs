@@ -19,7 +19,7 @@ use crate::policy::Limits;
 use crate::store::samples::new_run;
 use crate::store::{FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When};
 use crate::verbs::create::{make, policy_for};
-use crate::verbs::{Activating, IdChoice, activate, create, report, settle, settle_listed, transition};
+use crate::verbs::{Activating, IdChoice, Standing, activate, create, report, settle, standings, transition};
 
 /// A verb as a test calls it.
 type Verb = fn(&Host) -> Result<(), Error>;
@@ -239,5 +239,8 @@ fn an_end_that_another_recorded_since_comes_back_with_the_entity() {
     let recorded = settle(&bench.host, read_before.clone()).unwrap();
     assert!(recorded.terminal && !read_before.terminal);
     assert_eq!(settle(&bench.host, read_before.clone()).unwrap(), recorded);
-    assert_eq!(settle_listed(&bench.host, vec![read_before]).unwrap(), [recorded]);
+    assert_eq!(
+        standings(&bench.host, vec![read_before]).unwrap(),
+        [Standing::Settled(recorded)]
+    );
 }

@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::RuntimeUpdate;
+use crate::store::{RuntimeUpdate, StoreError};
 use crate::verbs::transition::{TransitionOutcome, surroundings, write};
 use crate::work::Work;
 
@@ -52,30 +52,60 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
     Ok(entity)
 }
 
+/// An entity as a command shows it that only reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// As it is: an end that waited is recorded.
+    Settled(Entity),
+    /// As it is stored: its end waits to be recorded, and the store cannot be written.
+    EndWaits(Entity),
+}
+
+/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
+/// show nothing.
+///
+/// # Errors
+/// The store cannot be read, or the exit file cannot be.
+pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
+    match settle(host, entity.clone()) {
+        Ok(settled) => Ok(Standing::Settled(settled)),
+        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
+        Err(error) => Err(error),
+    }
+}
+
 /// The same for a listing, in its order: entities that did not end are looked at in one read together.
 ///
 /// # Errors
-/// As [`settle`]; what was recorded before stays.
-pub fn settle_listed(host: &Host, mut entities: Vec<Entity>) -> Result<Vec<Entity>, Error> {
+/// As [`standing`]; what was recorded before stays.
+pub fn standings(host: &Host, entities: Vec<Entity>) -> Result<Vec<Standing>, Error> {
     let alive = entities.iter().filter(|entity| !entity.terminal);
     let alive: Vec<Reference> = alive.map(|entity| entity.reference.clone()).collect();
-    if alive.is_empty() {
-        return Ok(entities);
-    }
-    let runtimes = host.store().runtimes(Some(&alive))?;
+    let runtimes = if alive.is_empty() {
+        Vec::new()
+    } else {
+        host.store().runtimes(Some(&alive))?
+    };
     let mut unsettled: HashSet<Reference> = HashSet::new();
     for runtime in runtimes {
         if runtime.is_stopped() || exit_record(&runtime)?.is_some() {
             unsettled.insert(runtime.owner);
         }
     }
-    for entity in entities
-        .iter_mut()
-        .filter(|entity| unsettled.contains(&entity.reference))
-    {
-        *entity = settle(host, entity.clone())?;
+    let stands = |entity: Entity| match unsettled.contains(&entity.reference) {
+        true => standing(host, entity),
+        false => Ok(Standing::Settled(entity)),
+    };
+    entities.into_iter().map(stands).collect()
+}
+
+impl Standing {
+    /// The entity, however it was seen.
+    pub fn into_entity(self) -> Entity {
+        match self {
+            Self::Settled(entity) | Self::EndWaits(entity) => entity,
+        }
     }
-    Ok(entities)
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.

@@ -1,6 +1,5 @@
 //! The handle: opening, and the trait's methods on one connection or on the writer.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -58,7 +57,7 @@ impl SqliteStore {
     /// As [`SqliteStore::open`], or what `contents` answers, which is asked only if there is no store.
     pub fn make(path: &Path, contents: impl FnOnce() -> Result<Installation, StoreError>) -> Result<(), StoreError> {
         schema::refuse_old_sqlite(path)?;
-        if is_there(path) {
+        if place::holds_a_file(path)? {
             return Ok(());
         }
         let directory = place::directory_of(path);
@@ -74,7 +73,7 @@ impl SqliteStore {
     pub fn open_tuned(path: &Path, mode: OpenMode, tuning: Tuning) -> Result<Self, StoreError> {
         if mode == OpenMode::Create {
             Self::make(path, || Ok(Installation::default()))?;
-        } else if !is_there(path) {
+        } else if !place::holds_a_file(path)? {
             return Err(missing(path));
         }
         schema::refuse_old_sqlite(path)?;
@@ -121,17 +120,10 @@ impl SqliteStore {
 
     fn write(&self, command: Command) -> Result<Answer, StoreError> {
         if self.source.read_only {
-            return Err(StoreError::ReadOnly {
-                path: self.source.path.display().to_string(),
-            });
+            return Err(place::unwritable(&self.source.path));
         }
         self.writer.submit(&self.readers, command)
     }
-}
-
-/// Whether there is a store, or something that must not be taken for none; an empty file is what a cut-off making left.
-fn is_there(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }
 
 fn bring_up_to_date(source: &Source, path: &Path) -> Result<(), StoreError> {
