@@ -3,7 +3,6 @@
 //! The finishing command, a killer, and any command that reads a run whose exit file waits all call this. It is
 //! repeatable: a run that is recorded already, or has not ended, comes back as it is.
 
-use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,12 +12,12 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Reference, Runtime, RuntimeState,
-    Timestamp, Transition, judge,
+    Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp,
+    Transition, judge,
 };
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::{RuntimeUpdate, StoreError};
+use crate::store::RuntimeUpdate;
 use crate::verbs::transition::{TransitionOutcome, surroundings, write};
 use crate::work::Work;
 
@@ -50,62 +49,6 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         }
     }
     Ok(entity)
-}
-
-/// An entity as a command shows it that only reads.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
-    /// As it is: an end that waited is recorded.
-    Settled(Entity),
-    /// As it is stored: its end waits to be recorded, and the store cannot be written.
-    EndWaits(Entity),
-}
-
-/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
-/// show nothing.
-///
-/// # Errors
-/// The store cannot be read, or the exit file cannot be.
-pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
-    match settle(host, entity.clone()) {
-        Ok(settled) => Ok(Standing::Settled(settled)),
-        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
-        Err(error) => Err(error),
-    }
-}
-
-/// The same for a listing, in its order: entities that did not end are looked at in one read together.
-///
-/// # Errors
-/// As [`standing`]; what was recorded before stays.
-pub fn standings(host: &Host, entities: Vec<Entity>) -> Result<Vec<Standing>, Error> {
-    let alive = entities.iter().filter(|entity| !entity.terminal);
-    let alive: Vec<Reference> = alive.map(|entity| entity.reference.clone()).collect();
-    let runtimes = if alive.is_empty() {
-        Vec::new()
-    } else {
-        host.store().runtimes(Some(&alive))?
-    };
-    let mut unsettled: HashSet<Reference> = HashSet::new();
-    for runtime in runtimes {
-        if runtime.is_stopped() || exit_record(&runtime)?.is_some() {
-            unsettled.insert(runtime.owner);
-        }
-    }
-    let stands = |entity: Entity| match unsettled.contains(&entity.reference) {
-        true => standing(host, entity),
-        false => Ok(Standing::Settled(entity)),
-    };
-    entities.into_iter().map(stands).collect()
-}
-
-impl Standing {
-    /// The entity, however it was seen.
-    pub fn into_entity(self) -> Entity {
-        match self {
-            Self::Settled(entity) | Self::EndWaits(entity) => entity,
-        }
-    }
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.
