@@ -7,7 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    completions, create, demo, finish, history, kill, logs, ls, man, policy, report, run, show, transition, wait,
+    compile, completions, create, demo, finish, history, kill, logs, ls, man, policy, report, run, show, transition,
+    wait,
 };
 use crate::output::ColourChoice;
 
@@ -93,6 +94,8 @@ pub(crate) enum Command {
     Man(man::Args),
     #[command(hide = true)]
     Finish(finish::Args),
+    #[command(hide = true)]
+    Compile(compile::Args),
 }
 
 /// Which commands help shows under which heading, in order. What is not built is left out.

@@ -1,5 +1,6 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod compiling;
 mod crashes;
 mod engines;
 mod entities;

@@ -54,6 +54,7 @@ impl Home {
             database: None,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: None,
             program: PathBuf::new(),
             shim: &[],
         }

@@ -58,6 +58,7 @@ impl Cache {
         if let Some(component) = key.as_ref().and_then(|key| read(engine, &path, key)) {
             return Ok(component);
         }
+        // In this process: what was installed was compiled within bounds once, and the same again takes the same.
         let component = Component::new(engine, bytes()?)?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if let Some(key) = key

@@ -2,6 +2,7 @@
 
 mod create;
 mod enclosing;
+mod examine;
 #[cfg(test)]
 mod faults;
 mod identity;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use create::{IdChoice, Made, create};
 pub use enclosing::{Enclosing, enclosing};
+pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use kill::{Kill, KillResult, Killed, kill};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};

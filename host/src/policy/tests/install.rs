@@ -3,7 +3,7 @@
 use runwarden_test_guests::{Mode, hostile};
 
 use super::guests::{fault, prepared, problems};
-use crate::policy::{InstallError, Limits, PolicyFault, prepare};
+use crate::policy::{InstallError, Limits, PolicyFault, compile_here, prepare};
 
 #[test]
 fn an_honest_guest_is_admitted_without_a_warning() {
@@ -183,5 +183,7 @@ fn each_limit_ends_the_call_as_a_fault_of_its_own() {
         component_bytes: 1_000,
         ..Limits::DEFAULT
     };
-    assert!(matches!(prepare(bytes, small), Err(InstallError::Unusable(found)) if found[0].place == "size"));
+    assert!(
+        matches!(prepare(bytes, small, compile_here), Err(InstallError::Unusable(found)) if found[0].place == "size")
+    );
 }
