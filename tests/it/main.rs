@@ -5,6 +5,7 @@ mod crashes;
 mod engines;
 mod entities;
 mod harness;
+mod judging;
 mod listing;
 mod policies;
 mod reading;

@@ -7,7 +7,8 @@ use runwarden_host::Host;
 use runwarden_host::model::{Create, Entity};
 use runwarden_host::process::Io;
 use runwarden_host::verbs::{
-    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, run, view,
+    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, observed_exit, run,
+    view,
 };
 use serde_json::Value;
 
@@ -230,9 +231,16 @@ fn ended(context: &Context, host: &Host, args: &Args, entity: &Entity) -> Exit {
         say_ended(context, host, entity);
     }
     if entity.terminal {
-        crate::foreground::exit_code(entity)
-    } else {
-        Exit::UNFINISHED
+        return crate::foreground::exit_code(entity);
+    }
+    match observed_exit(host, entity) {
+        // Over, and no success: a policy that refused the end does not make one of it.
+        Ok(Some((code, signal))) => match Exit::of_program(code, signal) {
+            Some(exit) if exit != Exit::DONE => exit,
+            Some(_) | None => Exit::NO,
+        },
+        Ok(None) => Exit::UNFINISHED,
+        Err(error) => context.output.failure(&Failure::from(error)),
     }
 }
 

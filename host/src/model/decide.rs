@@ -140,6 +140,7 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         version: after.version,
         policy_digest: entity.policy.digest.clone(),
         metadata: command.metadata.clone(),
+        guarded: Value::Null,
     };
     Decision::Apply(Box::new(Change {
         after,
@@ -215,6 +216,7 @@ pub fn create(
         version: 1,
         policy_digest: policy.digest.clone(),
         metadata: command.metadata.clone(),
+        guarded: Value::Null,
     };
     Ok(NewEntity {
         entity,

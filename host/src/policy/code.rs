@@ -1,5 +1,6 @@
 //! Compiled code on its way from the compiler to the engine.
 
+use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::engine::engine;
@@ -26,8 +27,17 @@ impl Code {
     /// The component, ready to be linked. Code of another version of the engine is refused.
     pub(super) fn load(&self) -> wasmtime::Result<Component> {
         // SAFETY: the bytes are what this engine's compiler gave: the two constructors admit no others.
-        unsafe { Component::deserialize(engine()?, &self.0) }
+        unsafe { load(engine()?, &self.0) }
     }
+}
+
+/// The component of compiled code: the only place that takes code in.
+///
+/// # Safety
+/// The bytes are what this engine's compiler gave, and nobody else could have changed them.
+pub(super) unsafe fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { Component::deserialize(engine, code) }
 }
 
 /// Compiles a component that [`super::inspect`] found valid. Nothing bounds the time and the memory that it takes.

@@ -104,6 +104,7 @@ pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
         version: 1,
         policy_digest: DIGEST.to_owned(),
         metadata: Value::Null,
+        guarded: Value::Null,
     };
     NewEntity {
         entity,
@@ -132,6 +133,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         version: after.version,
         policy_digest: after.policy.digest.clone(),
         metadata: json!({"n": after.version}),
+        guarded: json!({"component": "c", "decision": {"admitted": true}}),
     };
     let change = Change {
         after,

@@ -5,6 +5,7 @@ mod enclosing;
 mod examine;
 #[cfg(test)]
 mod faults;
+mod guarded;
 mod identity;
 mod kill;
 mod policy;
@@ -24,7 +25,7 @@ pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
 pub use run::{Begun, Running, Start, StartFailure, run};
-pub use settle::settle;
+pub use settle::{observed_exit, settle};
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
 pub use view::{EntityView, admin_json, history_json, view};
 pub use wait::{Finished, Going, Until, wait};

@@ -18,7 +18,8 @@ use crate::model::{
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
-use crate::verbs::transition::{TransitionOutcome, surroundings, write};
+use crate::verbs::guarded::surroundings;
+use crate::verbs::transition::{TransitionOutcome, write};
 use crate::work::Work;
 
 /// Records the end of a run if its exit file tells one and the store does not; answers the entity as it then is.
@@ -70,6 +71,20 @@ pub(crate) fn exit_record(runtime: &Runtime) -> Result<Option<ExitRecord>, Error
     }
 }
 
+/// How a run's program was seen to end, exit code and signal, once nothing of the run is left. It tells more than the
+/// entity does where the policy has no way from its status to that end.
+///
+/// # Errors
+/// The store or the exit file cannot be read.
+pub fn observed_exit(host: &Host, entity: &Entity) -> Result<Option<(Option<i64>, Option<i64>)>, Error> {
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    let Some(runtime) = runtimes.last().filter(|runtime| runtime.is_stopped()) else {
+        return Ok(None);
+    };
+    let seen = exit_record(runtime)?;
+    Ok(seen.map(|record| (record.exit_code.map(i64::from), record.term_signal.map(i64::from))))
+}
+
 /// The run directory that a runtime row names.
 pub(crate) fn run_directory(path: &[u8]) -> RunDir {
     RunDir::at(Path::new(std::ffi::OsStr::from_bytes(path)))
@@ -80,7 +95,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if stop_goes_on(record) {
         return Ok(Settled::Done);
     }
-    let update = runtime_update(runtime, record, host.now());
+    let mut update = runtime_update(runtime, record, host.now());
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
@@ -88,20 +103,38 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         return note_runtime(host, runtime, update);
     }
+    let is_told = runtime.state == RuntimeState::Lingering || (runtime.stop_unconfirmed && !record.set.empty);
+    if is_told {
+        // Its end was told when its worker ended, and refused: the status would be another otherwise.
+        return note_runtime(host, runtime, update);
+    }
     let lifecycle = host.lifecycle(entity)?;
     let Some(mut command) = end_command(host, &lifecycle, entity, runtime, record)? else {
         return note_runtime(host, runtime, update);
     };
     command.expected_statuses = Some(vec![entity.status.clone()]);
+    update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
     match write(host, entity, &command, std::slice::from_ref(&update))? {
         TransitionOutcome::Applied { .. } => Ok(Settled::Done),
         // Somebody else recorded it from the same file, or a report came between.
         TransitionOutcome::Conflict(_) => Ok(Settled::LookAgain),
-        // Its policy has no way from the status it reported to that end: the refusal is in the audit rows, once.
-        TransitionOutcome::Rejected(_) => note_runtime(host, runtime, update),
+        // Its policy has no way from the status it reported to that end: the refusal is in the audit rows, once,
+        // written with the runtime row by whoever was first.
+        TransitionOutcome::Rejected(_) => {
+            host.wake();
+            Ok(Settled::Done)
+        }
     }
 }
+
+/// Where a runtime is until somebody has told the end of its worker.
+const BEFORE_THE_END: [RuntimeState; 4] = [
+    RuntimeState::Starting,
+    RuntimeState::Running,
+    RuntimeState::Stopping,
+    RuntimeState::Lost,
+];
 
 /// Writes what an exit record says of the runtime, unless the row says it already.
 fn note_runtime(host: &Host, runtime: &Runtime, update: RuntimeUpdate) -> Result<Settled, Error> {

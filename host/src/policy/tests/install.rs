@@ -94,10 +94,10 @@ fn every_problem_of_a_descriptor_is_told_at_once_in_its_place() {
     let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
     for place in [
         "version",
-        "statuses[5].name",
-        "statuses[5]",
-        "edges[6]",
-        "edges[7].to",
+        "statuses[6].name",
+        "statuses[6]",
+        "edges[8]",
+        "edges[9].to",
         "fields[6]",
         "reads.history",
     ] {

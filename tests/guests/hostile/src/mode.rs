@@ -105,6 +105,8 @@ modes! {
     VerdictNestsDeep = 53,
     /// `verdict` answers an edge that is for operators alone.
     VerdictOperatorEdge = 54,
+    /// `verdict` answers well that what exited with 0 is spoiled.
+    VerdictSpoils = 55,
     /// `assess` answers a level that is none.
     HealthUnknownLevel = 60,
     /// `assess` answers with a critical extension that no host knows.
