@@ -14,6 +14,7 @@ mod resolve;
 mod run;
 mod settle;
 mod transition;
+mod verdict;
 mod view;
 mod wait;
 

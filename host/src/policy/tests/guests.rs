@@ -87,6 +87,7 @@ impl Installed {
             exit_code: Some(7),
             signal: None,
             cause: "exit",
+            stop_intent: Some("gadget.spoiled.bad"),
             started_at: Timestamp::from_ms(1_000),
             ended_at: Timestamp::from_ms(3_000),
             duration: crate::model::DurationMs::from_ms(2_000),
