@@ -1,6 +1,6 @@
 //! What ships, and the example that authors copy.
 
-use runwarden_test_guests::SESSION_PAUSED;
+use runwarden_test_guests::{REVIEW, SESSION_PAUSED};
 
 use crate::model::Descriptor;
 use crate::policy::{Limits, compile_here, prepare};
@@ -36,4 +36,14 @@ fn the_example_session_paused_passes_the_checks() {
     assert_eq!(candidate.descriptor.label(), "session@1.1.0");
     assert_eq!(candidate.warnings, []);
     assert!(candidate.inspected.exports("health"));
+}
+
+#[test]
+fn the_example_review_passes_the_checks_with_every_part_it_has() {
+    let candidate = prepare(REVIEW, Limits::DEFAULT, compile_here).unwrap();
+    assert_eq!(candidate.descriptor.label(), "review@2.0.0");
+    assert_eq!(candidate.warnings, []);
+    for part in ["guard", "execution", "health", "migrate"] {
+        assert!(candidate.inspected.exports(part), "{part}");
+    }
 }
