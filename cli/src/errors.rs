@@ -155,7 +155,9 @@ fn of_store(error: &StoreError, said: String) -> Failure {
         StoreError::Full { .. } => {
             Failure::new(Exit::IO, "full", said).hint("make room on that device, then try again")
         }
-        StoreError::ReadOnly { .. } => Failure::new(Exit::IO, "read_only", said).hint(elsewhere),
+        StoreError::ReadOnly { .. } => Failure::new(Exit::IO, "read_only", said).hint(
+            "what is there can still be read; to write, choose another home: export RUNWARDEN_HOME=/var/tmp/runwarden",
+        ),
         StoreError::Missing { .. } => Failure::new(Exit::UNKNOWN, "no_store", said)
             .hint("`runwarden run -- PROGRAM` makes it and starts something"),
         StoreError::Corrupt { .. } => {

@@ -7,6 +7,7 @@ mod entities;
 mod harness;
 mod judging;
 mod listing;
+mod living;
 mod policies;
 mod reading;
 mod readme;

@@ -1,6 +1,5 @@
-//! A drawing that every browser shows.
+//! A drawing that every browser shows, on a light page and on a dark one.
 
-use layout::backends::svg::SVGWriter;
 use layout::core::base::Orientation;
 use layout::core::color::Color;
 use layout::core::geometry::Point;
@@ -8,9 +7,11 @@ use layout::core::style::{LineStyleKind, StyleAttr};
 use layout::std_shapes::shapes::{Arrow, Element, LineEndKind, ShapeKind};
 use layout::topo::layout::VisualGraph;
 
+use super::canvas::Canvas;
 use super::graph::{Graph, Line, Node, Role, is_conditional};
 
 const FONT_SIZE: usize = 14;
+const LABEL_FONT_SIZE: usize = 11;
 const CHARACTER_WIDTH: f64 = 9.0;
 const NODE_HEIGHT: f64 = 34.0;
 const UNTANGLED_EDGES_MAX: usize = 80;
@@ -23,42 +24,31 @@ pub(crate) fn svg(graph: &Graph<'_>) -> String {
     for line in &graph.edges {
         visual.add_edge(arrow(line), handles[line.from], handles[line.to]);
     }
-    let mut writer = SVGWriter::new();
+    let mut canvas = Canvas::new(LABEL_FONT_SIZE);
     // Untangling crossings takes longer than anybody waits once there are many.
     let disable_optimisation = graph.edges.len() > UNTANGLED_EDGES_MAX;
     let (debug, disable_layout) = (false, false);
-    visual.do_it(debug, disable_optimisation, disable_layout, &mut writer);
-    let drawing = writer.finalize();
-    let legend = format!(
-        "<!-- {}: thick border initial, grey terminal, green success, yellow present, dashed guarded or restricted -->\n",
-        escaped(&graph.label).replace("--", "- -")
-    );
-    let drawing = drawing.replace("Times, serif", "sans-serif");
-    drawing.replacen("<svg", &format!("{legend}<svg"), 1)
+    visual.do_it(debug, disable_optimisation, disable_layout, &mut canvas);
+    canvas.finished(&graph.label)
 }
 
+/// What a node is, for the style sheet; how it looks is said there alone.
 fn element(node: &Node<'_>) -> Element {
-    let colour = match (node.role, node.status.success, node.status.terminal) {
-        (Role::Present, ..) => 0xff_e9_a8_ff,
-        (Role::Other, true, _) => 0xd9_f2_d9_ff,
-        (Role::Other, false, true) => 0xee_ee_ee_ff,
-        (Role::Other, false, false) => 0xff_ff_ff_ff,
-    };
-    let border = if node.status.initial { 3 } else { 1 };
-    let look = StyleAttr::new(Color::fast("black"), border, Some(Color::new(colour)), 8, FONT_SIZE);
     let name = &node.status.name;
     let characters = u32::try_from(name.chars().count()).unwrap_or(u32::MAX);
     let size = Point::new(f64::from(characters) * CHARACTER_WIDTH + 24.0, NODE_HEIGHT);
-    let class = match (node.status.initial, node.status.terminal, node.status.success) {
-        (_, true, true) => "terminal success",
-        (true, _, _) => "initial",
-        (_, true, false) => "terminal",
-        (false, false, _) => "status",
-    };
-    let properties = format!("class=\"{class}\"");
+    let status = node.status;
+    let classes = [
+        (status.initial, "initial"),
+        (status.terminal, "terminal"),
+        (status.success, "success"),
+        (node.role == Role::Present, "present"),
+    ];
+    let classes = classes.iter().filter(|(is, _)| *is).map(|(_, class)| *class);
+    let properties = std::iter::once("status").chain(classes).collect::<Vec<_>>().join(" ");
     Element::create_with_properties(
         ShapeKind::new_box(name),
-        look,
+        look(FONT_SIZE),
         Orientation::TopToBottom,
         size,
         properties,
@@ -66,31 +56,31 @@ fn element(node: &Node<'_>) -> Element {
 }
 
 fn arrow(line: &Line<'_>) -> Arrow {
-    let look = StyleAttr::new(Color::fast("black"), 1, Some(Color::fast("white")), 0, FONT_SIZE - 3);
     let style = if is_conditional(line.edge) {
         LineStyleKind::Dashed
     } else {
         LineStyleKind::Normal
     };
     let class = match (line.edge.guarded, line.edge.actors.is_empty()) {
-        (true, _) => "class=\"edge guarded\"",
-        (false, false) => "class=\"edge restricted\"",
-        (false, true) => "class=\"edge\"",
+        (true, _) => "edge guarded",
+        (false, false) => "edge restricted",
+        (false, true) => "edge",
     };
     Arrow::with_properties(
         LineEndKind::None,
         LineEndKind::Arrow,
         style,
         &line.short_label(),
-        &look,
+        &look(LABEL_FONT_SIZE),
         class,
         &None,
         &None,
     )
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// What the layout wants to know; the canvas asks its style sheet instead.
+fn look(font_size: usize) -> StyleAttr {
+    StyleAttr::new(Color::fast("black"), 1, None, 8, font_size)
 }
 
 #[cfg(test)]
@@ -149,6 +139,8 @@ mod tests {
                 .collect(),
         };
         assert!(graph.is_drawable());
-        assert!(svg(&graph).contains("status_63"));
+        let drawing = svg(&graph);
+        assert!(drawing.contains("status_63"));
+        assert_eq!(drawing.matches("<path class=\"edge").count(), graph.edges.len());
     }
 }

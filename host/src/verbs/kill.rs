@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, DurationMs, Entity, KillRow, Reason, Runtime, RuntimeState, StopIntent, Transition};
-use crate::process::{self, Patience, Slot, Survivor, Wake};
+use crate::process::{self, Liveness, Patience, Slot, Survivor, Wake, classify};
 use crate::store::RuntimeUpdate;
 use crate::verbs::identity;
 use crate::verbs::settle::{exit_record, run_directory, settle};
@@ -194,7 +194,11 @@ async fn stop(host: &Host, entity: &Entity, runtime: Runtime, asked: &Kill) -> R
             });
         }
     };
-    observed(entity, &runtime, &heard)
+    let killed = observed(entity, &runtime, &heard)?;
+    if killed.result == KillResult::Incomplete && killed.survivors.is_empty() {
+        return Ok(with_survivors(host, &runtime, killed));
+    }
+    Ok(killed)
 }
 
 /// Why a runtime is not judged from here; none when it is ours.
@@ -326,6 +330,28 @@ fn observed(before: &Entity, runtime: &Runtime, now: &Entity) -> Result<Killed, 
         killed.message = Some("not everything it started could be stopped".to_owned());
     }
     Ok(killed)
+}
+
+/// The program itself outlived KILL, and its shim writes no record before it has ended: who lives is looked at from here,
+/// and the runtime row says that the stop is unconfirmed.
+fn with_survivors(host: &Host, runtime: &Runtime, mut killed: Killed) -> Killed {
+    let shim = identity::shim(runtime).filter(|shim| matches!(classify(shim, host.place()), Liveness::Alive(_)));
+    let survivors = shim.and_then(|shim| process::members_below(shim.pid).ok());
+    killed.survivors = survivors.unwrap_or_default();
+    if killed.survivors.is_empty() {
+        return killed;
+    }
+    killed.signal = "sigkill".to_owned();
+    let update = RuntimeUpdate {
+        id: runtime.id,
+        stop_unconfirmed: Some(true),
+        at: host.now(),
+        ..Default::default()
+    };
+    if let Err(error) = host.store().update_runtimes(&[update]) {
+        tracing::warn!(%error, "that the stop is unconfirmed is not recorded");
+    }
+    killed
 }
 
 impl Killed {

@@ -16,7 +16,7 @@ use crate::model::{
     Transition, judge,
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::RuntimeUpdate;
+use crate::store::{RuntimeUpdate, StoreError};
 use crate::verbs::transition::{TransitionOutcome, write};
 use crate::verbs::verdict::ask_verdict;
 use crate::work::Work;
@@ -40,6 +40,37 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         }
     }
     Ok(entity)
+}
+
+/// An entity as a command shows it that only reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// As it is: an end that waited is recorded.
+    Settled(Entity),
+    /// As it is stored: its end waits to be recorded, and the store cannot be written.
+    EndWaits(Entity),
+}
+
+/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
+/// show nothing.
+///
+/// # Errors
+/// The store cannot be read, or the exit file cannot be.
+pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
+    match settle(host, entity.clone()) {
+        Ok(settled) => Ok(Standing::Settled(settled)),
+        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
+        Err(error) => Err(error),
+    }
+}
+
+impl Standing {
+    /// The entity, however it was seen.
+    pub fn into_entity(self) -> Entity {
+        match self {
+            Self::Settled(entity) | Self::EndWaits(entity) => entity,
+        }
+    }
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.
@@ -70,18 +101,17 @@ pub(crate) fn exit_record(runtime: &Runtime) -> Result<Option<ExitRecord>, Error
     }
 }
 
-/// How a run's program was seen to end, exit code and signal, once nothing of the run is left. It tells more than the
+/// How a run's program was seen to end, once nothing of the run is left. It tells more than the
 /// entity does where the policy has no way from its status to that end.
 ///
 /// # Errors
 /// The store or the exit file cannot be read.
-pub fn observed_exit(host: &Host, entity: &Entity) -> Result<Option<(Option<i64>, Option<i64>)>, Error> {
+pub fn observed_exit(host: &Host, entity: &Entity) -> Result<Option<Ended>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     let Some(runtime) = runtimes.last().filter(|runtime| runtime.is_stopped()) else {
         return Ok(None);
     };
-    let seen = exit_record(runtime)?;
-    Ok(seen.map(|record| (record.exit_code.map(i64::from), record.term_signal.map(i64::from))))
+    Ok(exit_record(runtime)?.map(|record| ending(&record).1))
 }
 
 /// The run directory that a runtime row names.
