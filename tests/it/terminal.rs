@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -73,11 +74,29 @@ impl Terminal {
         Self::start(home.command(&[&["run", "--id", "one"], options, &["--", "sh", "-c", text]].concat()))
     }
 
+    /// Reads what there is, as fast as a terminal does: with a pause for every few bytes, a program that writes without
+    /// end would be ahead of us by more than we ever read.
     fn look(&mut self) {
+        const AT_ONCE: usize = 1 << 20;
         let mut chunk = [0; 4096];
-        while let Ok(length @ 1..) = rustix::io::read(&self.master, &mut chunk) {
-            self.seen.extend_from_slice(&chunk[..length]);
+        let enough = self.seen.len() + AT_ONCE;
+        while self.seen.len() < enough {
+            match rustix::io::read(&self.master, &mut chunk) {
+                Ok(length @ 1..) => self.seen.extend_from_slice(&chunk[..length]),
+                _ if self.has_more() => {}
+                _ => return,
+            }
         }
+    }
+
+    /// Whether more comes within a moment.
+    fn has_more(&self) -> bool {
+        const MOMENT: Timespec = Timespec {
+            tv_sec: 0,
+            tv_nsec: 2_000_000,
+        };
+        let mut watched = [PollFd::new(&self.master, PollFlags::IN)];
+        poll(&mut watched, Some(&MOMENT)).is_ok() && watched[0].revents().contains(PollFlags::IN)
     }
 
     fn text(&self) -> String {

@@ -89,27 +89,86 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_largest_graph_that_is_drawn_is_drawn() {
-        let status = |place: usize| Status {
-            name: format!("status_{place}"),
+    fn status(name: &str) -> Status {
+        Status {
+            name: name.to_owned(),
             summary: String::new(),
-            initial: place == 0,
+            initial: false,
             creation_code: None,
-            terminal: place > 20,
-            success: place == 21,
+            terminal: false,
+            success: false,
             announced: false,
             ext: Vec::new(),
-        };
-        let statuses: Vec<Status> = (0..64).map(status).collect();
-        let edge = |from: usize, to: usize| Edge {
-            from: format!("status_{from}"),
-            to: format!("status_{to}"),
+        }
+    }
+
+    fn edge(from: &str, to: &str) -> Edge {
+        Edge {
+            from: from.to_owned(),
+            to: to.to_owned(),
             actors: Vec::new(),
             required_patch: Vec::new(),
             required_guards: Vec::new(),
-            guarded: (from + to).is_multiple_of(7),
+            guarded: false,
             ext: Vec::new(),
+        }
+    }
+
+    /// Heights at which each edge begins and ends.
+    fn heights(drawing: &str) -> Vec<(f64, f64)> {
+        let paths = drawing
+            .lines()
+            .filter_map(|line| line.split_once(" d=\"")?.1.split_once('"'));
+        paths
+            .map(|(path, _)| {
+                let numbers: Vec<f64> = path.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+                (numbers[1], numbers[numbers.len() - 1])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_edge_that_leads_back_up_has_its_head_at_the_top() {
+        let statuses = [status("waiting"), status("going")];
+        let edges = [edge("waiting", "going"), edge("going", "waiting")];
+        let node = |status| Node {
+            status,
+            role: Role::Other,
+        };
+        let graph = Graph {
+            label: "there_and_back@1.0.0".to_owned(),
+            nodes: statuses.iter().map(node).collect(),
+            edges: vec![
+                Line {
+                    from: 0,
+                    to: 1,
+                    edge: &edges[0],
+                },
+                Line {
+                    from: 1,
+                    to: 0,
+                    edge: &edges[1],
+                },
+            ],
+        };
+        let heights = heights(&svg(&graph));
+        assert_eq!(heights.len(), 2);
+        assert!(heights[0].0 < heights[0].1, "down: {heights:?}");
+        assert!(heights[1].0 > heights[1].1, "up: {heights:?}");
+    }
+
+    #[test]
+    fn the_largest_graph_that_is_drawn_is_drawn() {
+        let status = |place: usize| Status {
+            initial: place == 0,
+            terminal: place > 20,
+            success: place == 21,
+            ..status(&format!("status_{place}"))
+        };
+        let statuses: Vec<Status> = (0..64).map(status).collect();
+        let edge = |from: usize, to: usize| Edge {
+            guarded: (from + to).is_multiple_of(7),
+            ..edge(&format!("status_{from}"), &format!("status_{to}"))
         };
         let pairs: Vec<(usize, usize)> = (0..21)
             .flat_map(|from| {
