@@ -44,6 +44,7 @@ impl Context {
             database: database(global)?,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: Some(program.clone()),
             program,
             shim: SHIM,
         };

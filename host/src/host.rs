@@ -25,6 +25,9 @@ pub struct Config {
     pub clock: Clock,
     /// The program that records ends: started by shims as `program --home HOME … finish REF`.
     pub program: PathBuf,
+    /// The program that compiles components within bounds, started as `program --home HOME compile SECONDS BYTES`. None: they are
+    /// compiled in this process, and nothing bounds what a stranger's component takes of it.
+    pub compiler: Option<PathBuf>,
     /// The shim's own program, as bytes: written out into the home's cache.
     pub shim: &'static [u8],
 }

@@ -1,9 +1,11 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod compiling;
 mod crashes;
 mod engines;
 mod entities;
 mod harness;
+mod judging;
 mod listing;
 mod living;
 mod policies;

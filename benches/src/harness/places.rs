@@ -51,6 +51,7 @@ impl Home {
             database: None,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: None,
             program: PathBuf::new(),
             shim: &[],
         }

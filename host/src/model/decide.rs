@@ -137,6 +137,7 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         version: after.version,
         policy_digest: entity.policy.digest.clone(),
         metadata: command.metadata.clone(),
+        guarded: Value::Null,
     };
     Decision::Apply(Box::new(Change {
         after,
@@ -212,6 +213,7 @@ pub fn create(
         version: 1,
         policy_digest: policy.digest.clone(),
         metadata: command.metadata.clone(),
+        guarded: Value::Null,
     };
     Ok(NewEntity {
         entity,

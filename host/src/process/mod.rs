@@ -8,6 +8,7 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod bounded;
 mod control;
 mod error;
 mod evidence;
@@ -28,6 +29,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 
+pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};

@@ -30,7 +30,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 24] = [
+    let promises: [fn(&Subject); 25] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -48,6 +48,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         history_is_oldest_first_and_outlives_the_entity,
         events_are_kept_with_their_row,
         audit_rows_are_kept_in_order,
+        a_fact_of_a_runtime_row_is_recorded_by_the_first,
         a_runtime_row_keeps_what_an_update_does_not_name,
         the_inventory_tells_what_is_not_stopped,
         components_are_counted_activated_and_kept_while_in_use,
@@ -667,9 +668,9 @@ fn audit_rows_are_kept_in_order(subject: &Subject) {
     late.target = None;
     late.details = serde_json::Value::Null;
     store
-        .record(&[admin_event("one", "run/a"), admin_event("two", "run/b")])
+        .record(&[admin_event("one", "run/a"), admin_event("two", "run/b")], &[])
         .unwrap();
-    store.record(&[late.clone()]).unwrap();
+    store.record(&[late.clone()], &[]).unwrap();
     let all = store.admin_events(&AdminQuery::default()).unwrap();
     assert_eq!(
         all.iter().map(|event| event.action.as_str()).collect::<Vec<_>>(),
@@ -692,6 +693,27 @@ fn audit_rows_are_kept_in_order(subject: &Subject) {
             .unwrap(),
         all[2..]
     );
+}
+
+fn a_fact_of_a_runtime_row_is_recorded_by_the_first(subject: &Subject) {
+    let store = &*subject.store;
+    let (_, id) = run(store, "refused");
+    let update = RuntimeUpdate {
+        id,
+        only_from: vec![RuntimeState::Starting],
+        state: Some(RuntimeState::Stopped),
+        at: moment(50),
+        ..RuntimeUpdate::default()
+    };
+    for _ in 0..2 {
+        let event = admin_event("status_transition_rejected", "run/refused");
+        store.record(&[event], std::slice::from_ref(&update)).unwrap();
+    }
+    let told = AdminQuery {
+        target: Some("run/refused".to_owned()),
+        since: None,
+    };
+    assert_eq!(store.admin_events(&told).unwrap().len(), 1);
 }
 
 #[expect(clippy::too_many_lines, reason = "every column of a wide row")]
@@ -925,7 +947,7 @@ fn the_data_version_changes_with_every_commit(subject: &Subject) {
     end(store, &entity, Success::Yes);
     let after_apply = store.data_version().unwrap();
     assert_ne!(after_apply, after_create);
-    store.record(&[admin_event("one", "run/seen")]).unwrap();
+    store.record(&[admin_event("one", "run/seen")], &[]).unwrap();
     assert_ne!(store.data_version().unwrap(), after_apply);
 }
 

@@ -112,7 +112,7 @@ impl<S: Store> Store for FaultyStore<S> {
         create(new: &NewEntity, run: Option<&NewRun>) -> Created;
         apply(effects: &EffectSet) -> Applied;
         update_runtimes(updates: &[RuntimeUpdate]) -> ();
-        record(events: &[AdminEvent]) -> ();
+        record(events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> ();
         load(id: &str) -> Option<Entity>;
         key_use(entity: &Entity, key: &str) -> Option<(String, HistoryRow)>;
         look_up(lookup: &Lookup, limit: usize) -> Vec<Entity>;

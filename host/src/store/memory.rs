@@ -170,12 +170,15 @@ impl State {
         }
     }
 
-    fn update_runtimes(&mut self, updates: &[RuntimeUpdate]) {
+    /// Whether one of the rows was changed.
+    fn update_runtimes(&mut self, updates: &[RuntimeUpdate]) -> bool {
+        let mut changed = false;
         for update in updates {
             if let Some(runtime) = self.runtimes.get_mut(&update.id) {
-                update.change(runtime);
+                changed |= update.change(runtime);
             }
         }
+        changed
     }
 
     fn create(&mut self, new: &NewEntity, run: Option<&NewRun>) -> Result<Step<Created>, StoreError> {
@@ -398,8 +401,11 @@ impl Store for MemoryStore {
         })
     }
 
-    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError> {
+    fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError> {
         self.commit(|state| {
+            if !state.update_runtimes(runtimes) && !runtimes.is_empty() {
+                return Ok(Step::WroteNothing(()));
+            }
             state.record(events);
             Ok(Step::Wrote(()))
         })

@@ -66,11 +66,12 @@ pub trait Store: Send + Sync {
     /// The store failed; nothing was written.
     fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError>;
 
-    /// Writes audit rows alone.
+    /// Writes audit rows, with the runtime rows of the same fact. If runtime rows are given and none of them is in a
+    /// state that its update admits, somebody else recorded the fact: nothing is written.
     ///
     /// # Errors
     /// The store failed; nothing was written.
-    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError>;
+    fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError>;
 
     /// The entity of that id, whatever its kind.
     ///

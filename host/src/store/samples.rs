@@ -118,6 +118,7 @@ pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
         version: 1,
         policy_digest: DIGEST.to_owned(),
         metadata: Value::Null,
+        guarded: Value::Null,
     };
     NewEntity {
         entity,
@@ -146,6 +147,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         version: after.version,
         policy_digest: after.policy.digest.clone(),
         metadata: json!({"n": after.version}),
+        guarded: json!({"component": "c", "decision": {"admitted": true}}),
     };
     let change = Change {
         after,

@@ -42,6 +42,7 @@ impl Bench {
             database: None,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: None,
             program: Path::new("/nonexistent").to_owned(),
             shim: &[],
         };

@@ -143,7 +143,7 @@ fn runtime_json(runtime: &Runtime) -> Value {
 
 /// The JSON document of a history row.
 pub fn history_json(row: &HistoryRow) -> Value {
-    json!({
+    let mut document = json!({
         "id": row.id,
         "ref": row.reference.to_string(),
         "previous_status": row.previous_status,
@@ -154,7 +154,11 @@ pub fn history_json(row: &HistoryRow) -> Value {
         "version": row.version,
         "policy_digest": row.policy_digest,
         "metadata": row.metadata,
-    })
+    });
+    if !row.guarded.is_null() {
+        document["guarded"] = row.guarded.clone();
+    }
+    document
 }
 
 /// The JSON document of an audit row.

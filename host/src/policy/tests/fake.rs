@@ -62,7 +62,7 @@ impl Store for FakeStore {
         never()
     }
 
-    fn record(&self, _: &[AdminEvent]) -> Result<(), StoreError> {
+    fn record(&self, _: &[AdminEvent], _: &[RuntimeUpdate]) -> Result<(), StoreError> {
         never()
     }
 

@@ -139,19 +139,28 @@ pub(super) fn insert(db: &Db, owner: i64, runtime: &Runtime) -> rusqlite::Result
     Ok(db.inserted())
 }
 
-/// Writes one runtime row, when it is there and in a state that the update admits.
-pub(super) fn update(db: &Db, update: &RuntimeUpdate) -> rusqlite::Result<()> {
+/// Writes runtime rows, those that are there and in a state that their update admits; whether there was one.
+pub(super) fn update(db: &Db, updates: &[RuntimeUpdate]) -> rusqlite::Result<bool> {
+    let mut wrote = false;
+    for update in updates {
+        wrote |= update_one(db, update)?;
+    }
+    Ok(wrote)
+}
+
+fn update_one(db: &Db, update: &RuntimeUpdate) -> rusqlite::Result<bool> {
     let sql = format!("{SELECT} FROM runtimes r {OWNER} WHERE r.runtime = ?1");
     let Some(mut runtime) = db.row(&sql, [update.id], decode)? else {
-        return Ok(());
+        return Ok(false);
     };
-    if update.change(&mut runtime) {
+    let changed = update.change(&mut runtime);
+    if changed {
         let sql = format!("UPDATE runtimes SET ({NAMES}) = ({PLACES}) WHERE runtime = ?31");
         let mut values = values(&runtime);
         values.push(update.id.into());
         db.write(&sql, params_from_iter(values))?;
     }
-    Ok(())
+    Ok(changed)
 }
 
 const OWNER: &str = "CROSS JOIN entity_ids i ON i.entity = r.owner";

@@ -188,8 +188,9 @@ impl Store for SqliteStore {
         self.write(Command::UpdateRuntimes(updates.to_vec())).map(drop)
     }
 
-    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError> {
-        self.write(Command::Record(events.to_vec())).map(drop)
+    fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError> {
+        self.write(Command::Record(events.to_vec(), runtimes.to_vec()))
+            .map(drop)
     }
 
     fn load(&self, id: &str) -> Result<Option<Entity>, StoreError> {

@@ -297,7 +297,7 @@ fn damage_is_told_with_table_and_row() {
 fn what_is_append_only_is_neither_changed_nor_deleted_nor_replaced() {
     let (_directory, path, store) = made();
     store.create(&samples::new_entity(&store, "run", "a"), None).unwrap();
-    store.record(&[samples::admin_event("one", "run/a")]).unwrap();
+    store.record(&[samples::admin_event("one", "run/a")], &[]).unwrap();
     let copies = [
         ("transitions", "transition", "entity, version + 9"),
         ("transitions", "transition + 9", "entity, version"),
