@@ -8,11 +8,13 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod bounded;
 mod containment;
 mod control;
 mod error;
 mod evidence;
 mod exit;
+mod finishing;
 mod hangup;
 mod identity;
 mod inside;
@@ -28,11 +30,13 @@ mod stop;
 #[cfg(test)]
 mod tests;
 
+pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
+pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
 pub use inside::{Inside, is_inside, members_below};
