@@ -204,7 +204,7 @@ fn end_command(
         summary: summary(record, ending, &found),
         patch: Default::default(),
     };
-    if ending == Ending::Natural && record.spawn_error.is_none() {
+    if ending.is_its_own() && record.spawn_error.is_none() {
         ask_verdict(host, lifecycle, entity, (runtime, record, &found), &mut meaning)?;
     }
     let Some(outcome) = meaning.outcome else {

@@ -32,6 +32,8 @@ pub struct Run {
     pub stdin: Option<OwnedFd>,
     pub image: Option<OwnedFd>,
     pub stdin_writer: Option<OwnedFd>,
+    /// Starts the shim with SIGCHLD ignored.
+    pub deaf: bool,
 }
 
 impl Run {
@@ -60,7 +62,7 @@ impl Run {
             },
             cgroup: None,
             namespace: Namespace::Callers,
-            log_limit_bytes: 1 << 20,
+            log_limit_bytes: 256 << 20,
         };
         Self {
             directory,
@@ -68,6 +70,7 @@ impl Run {
             stdin: None,
             image: None,
             stdin_writer: None,
+            deaf: false,
         }
     }
 
@@ -90,11 +93,15 @@ impl Run {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        let deaf = self.deaf;
         let move_socket = move || {
             // SAFETY: dup2 is async-signal-safe; clearing the flag matters when the number is already 3.
             unsafe {
                 libc::dup2(number, 3);
                 libc::fcntl(3, libc::F_SETFD, 0);
+                if deaf {
+                    libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+                }
             }
             Ok(())
         };
