@@ -108,6 +108,21 @@ fn whoever_was_put_into_the_cgroup_is_stopped_with_it() {
 }
 
 #[test]
+fn a_frozen_cgroup_is_killed_all_the_same() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let pid = start(&home, "one", &[], "trap '' TERM; echo $$ > $told; exec sleep 600");
+    let group = cgroup(&home, "one");
+    std::fs::write(group.join("cgroup.freeze"), "1").expect("a group to be frozen");
+    home.run(&["kill", "one", "--grace", "100ms"]).exits(0);
+    assert!(!lives(&pid));
+    assert_eq!(home.over("one")["reason"]["code"], "run.cancelled.force_kill");
+    until("the group is removed", || !group.exists());
+}
+
+#[test]
 fn groups_made_below_the_groups_of_a_run_go_with_it() {
     if !cgroups_are_to_be_had() {
         return;
