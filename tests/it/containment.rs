@@ -108,6 +108,29 @@ fn whoever_was_put_into_the_cgroup_is_stopped_with_it() {
 }
 
 #[test]
+fn whoever_is_in_the_cgroup_of_a_run_is_inside_it() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    start(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let group = cgroup(&home, "one");
+    let claim = |id: &str, join: &str| {
+        let text = format!("{join} exec {PROGRAM} run --detach --id {id} -- true");
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", &text]).env("RUNWARDEN_HOME", home.home());
+        let output = shell.env("RUNWARDEN_ID", "one").output().expect("a shell");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        home.over(id)["parents"].clone()
+    };
+    assert_eq!(claim("outside", ""), json!([]));
+    let join = format!("echo $$ > {}/cgroup.procs;", group.display());
+    assert_eq!(claim("inside", &join), json!(["run/one"]));
+    home.run(&["kill", "one", "--grace", "0"]).exits(0);
+    home.over("one");
+}
+
+#[test]
 fn a_frozen_cgroup_is_killed_all_the_same() {
     if !cgroups_are_to_be_had() {
         return;

@@ -152,20 +152,33 @@ impl Surroundings {
         found
     }
 
+    /// Whether this process is in the group at that directory, or in one below it.
+    #[must_use]
+    pub fn is_in(&self, group: &Path) -> bool {
+        self.seen().is_ok_and(|(_, own)| own.starts_with(group))
+    }
+
     fn is_inside_a_run(&self) -> bool {
         self.own.as_ref().is_some_and(|own| cut(own) != *own)
     }
 
     /// The directory of the base, whether it may be used or not.
     fn place(&self) -> Result<PathBuf, NoCgroup> {
+        let (point, own) = self.seen()?;
+        let inner = own.strip_prefix(point).map_err(|_| NoCgroup::NotSeen)?;
+        // Without the slash that joining nothing leaves.
+        Ok(point.join(cut(inner)).components().collect())
+    }
+
+    /// The place of the mount, and in it the directory of the caller's group.
+    fn seen(&self) -> Result<(&Path, PathBuf), NoCgroup> {
         let (point, root) = self.mount.as_ref().ok_or(NoCgroup::NotMounted)?;
         let own = self.own.as_ref().ok_or(NoCgroup::NotMounted)?;
         let inner = own.strip_prefix(root).map_err(|_| NoCgroup::NotSeen)?;
         if inner.components().any(|part| part == Component::ParentDir) {
             return Err(NoCgroup::NotSeen);
         }
-        // Without the slash that joining nothing leaves.
-        Ok(point.join(cut(inner)).components().collect())
+        Ok((point, point.join(inner)))
     }
 
     /// The directory that runs' groups are made in.
