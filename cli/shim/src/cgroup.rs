@@ -31,18 +31,28 @@ impl Cgroup {
     pub(crate) fn make(path: &Path) -> Result<Self, Errno> {
         let number = |error: std::io::Error| sys::number(&error);
         fs::create_dir(path).map_err(number)?;
-        let open = || -> std::io::Result<Self> {
-            Ok(Self {
-                path: path.to_owned(),
-                directory: File::open(path)?,
-                kill: File::options().write(true).open(path.join("cgroup.kill"))?,
-                events: File::open(path.join("cgroup.events"))?,
-                name: Vec::new(),
-            })
-        };
-        open().map_err(|error| {
+        Self::open(path).map_err(|error| {
             remove(path, DEPTH_MAX);
             number(error)
+        })
+    }
+
+    /// Takes over a group that another shim made, with its name.
+    pub(crate) fn adopt(path: &Path) -> std::io::Result<Self> {
+        let mut group = Self::open(path)?;
+        if let Some(member) = group.pids().first() {
+            group.learn_name(*member);
+        }
+        Ok(group)
+    }
+
+    fn open(path: &Path) -> std::io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            directory: File::open(path)?,
+            kill: File::options().write(true).open(path.join("cgroup.kill"))?,
+            events: File::open(path.join("cgroup.events"))?,
+            name: Vec::new(),
         })
     }
 

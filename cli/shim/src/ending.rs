@@ -5,31 +5,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
+use runwarden_shim::files;
+use runwarden_shim::notes::Began;
 use runwarden_shim::spared::Record;
-use runwarden_shim::{clock, files};
 
 use crate::members::{self, Member};
 use crate::output::Missing;
 use crate::sys::{self, Errno};
 use crate::worker::{End, Failure};
-
-/// When the gate was opened, on three clocks.
-#[derive(Clone, Copy)]
-pub(crate) struct Started {
-    pub(crate) epoch_ms: u64,
-    pub(crate) boottime_ms: u64,
-    pub(crate) monotonic_ms: u64,
-}
-
-impl Started {
-    pub(crate) fn now() -> Self {
-        Self {
-            epoch_ms: clock::epoch_ms(),
-            boottime_ms: clock::boottime_ms(),
-            monotonic_ms: clock::monotonic_ms(),
-        }
-    }
-}
 
 /// The stop that was going on, as far as it matters to the record.
 #[derive(Clone)]
@@ -82,6 +65,8 @@ pub(crate) enum ProvedBy {
     CgroupEmpty,
     /// ECHILD, the init of the set's namespace included.
     NamespaceEnded,
+    /// A look at every process, caught up with the newest, found no member of an adopted set.
+    Scan,
 }
 
 impl ProvedBy {
@@ -91,6 +76,7 @@ impl ProvedBy {
             Self::NoChildButSpared => "subreaper_but_for_spared",
             Self::CgroupEmpty => "cgroup_empty",
             Self::NamespaceEnded => "namespace_ended",
+            Self::Scan => "token_scan",
         }
     }
 }
@@ -101,17 +87,28 @@ pub(crate) struct Ending {
     pub(crate) failure: Option<Failure>,
     /// How many processes the kernel killed for want of memory in the worker's memory cgroup while it ran.
     pub(crate) oom_kills: u64,
-    /// `exit`, `signal`, `oom`, or the cause of the stop that was going on.
+    /// `exit`, `signal`, `oom`, `unobserved`, or the cause of the stop that was going on.
     pub(crate) cause: &'static str,
     pub(crate) stop: Option<StopRecord>,
     pub(crate) ended_epoch_ms: u64,
     pub(crate) ended_boottime_ms: u64,
 }
 
+/// Whose child the worker is: only a parent sees what it used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parent {
+    Us,
+    Another,
+}
+
 /// Writes the exit file, again and again if need be.
 pub(crate) struct ExitFile {
     pub(crate) token: String,
     pub(crate) worker: i32,
+    /// Whose child the worker is.
+    pub(crate) parent: Parent,
+    /// What the first shim had written before it was killed, up to what it knew of the set.
+    kept: Option<String>,
     boot_id: String,
     reserves: [Option<File>; 2],
     next: usize,
@@ -125,6 +122,8 @@ impl ExitFile {
         let mut exit = Self {
             token,
             worker: 0,
+            parent: Parent::Us,
+            kept: None,
             boot_id,
             reserves: [None, None],
             next: 0,
@@ -139,6 +138,13 @@ impl ExitFile {
             }
         }
         Ok(exit)
+    }
+
+    /// Keeps what another shim saw of the worker's end: from now on only what is known of the set is written anew.
+    pub(crate) fn keep(&mut self) {
+        let text = fs::read_to_string(files::EXIT).unwrap_or_default();
+        let ours = text.contains(&format!("\"token\":{}", quoted(self.token.as_bytes())));
+        self.kept = text.find(SET).filter(|_| ours).map(|end| text[..end].to_owned());
     }
 
     /// Removes the reserves of a run that never was, or is over.
@@ -167,8 +173,14 @@ impl ExitFile {
     }
 
     /// The content of the exit file; never longer than its reserve.
-    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, missing: Missing) -> String {
+    pub(crate) fn text(&self, ending: &Ending, started: Began, set: &SetState, missing: Missing) -> String {
         let mut text = String::with_capacity(files::EXIT_BYTES);
+        if let Some(kept) = &self.kept {
+            text.push_str(kept);
+            push_set(&mut text, set);
+            text.push_str("}\n");
+            return text;
+        }
         let _ = write!(
             text,
             "{{\"v\":1,\"token\":{},\"worker_pid\":{}",
@@ -183,7 +195,7 @@ impl ExitFile {
             ending.ended_epoch_ms,
             ending.ended_boottime_ms.saturating_sub(started.boottime_ms),
         );
-        let usage = ending.end.as_ref().map(|end| &end.usage);
+        let usage = ending.end.as_ref().and_then(|end| end.usage.as_ref());
         let _ = write!(
             text,
             ",\"user_ms\":{},\"system_ms\":{},\"max_rss_bytes\":{}",
@@ -209,6 +221,9 @@ impl ExitFile {
                 );
             }
         }
+        if self.parent == Parent::Another {
+            text.push_str(",\"written_by\":\"adopter\"");
+        }
         push_set(&mut text, set);
         text.push_str("}\n");
         text
@@ -221,7 +236,7 @@ fn push_status(text: &mut String, ending: &Ending) {
         .end
         .as_ref()
         .filter(|_| ending.failure.is_none())
-        .map(|end| end.status);
+        .and_then(|end| end.status);
     let code = status
         .filter(|status| libc::WIFEXITED(*status))
         .map(|status| libc::WEXITSTATUS(status));
@@ -251,6 +266,9 @@ fn push_status(text: &mut String, ending: &Ending) {
         }
     }
 }
+
+/// Where the last part of the text begins.
+const SET: &str = ",\"set\":{";
 
 /// The last part of the text, so that it can take what room is left.
 fn push_set(text: &mut String, set: &SetState) {

@@ -1,6 +1,6 @@
 //! The names of the files in a run directory, and how much of them is reserved before a run starts.
 
-/// Locked (`flock`) by the shim for as long as it lives.
+/// Locked (`flock`) by the shim for as long as it lives; holds the lines of [`crate::notes`].
 pub const LOCK: &str = "lock";
 /// The stop file: [`crate::slot::COUNT`] slots of [`crate::slot::BYTES`] bytes.
 pub const STOP: &str = "stop";

@@ -3,9 +3,11 @@
 //! It is started with a control socket at descriptor 3, the run's reference as its first argument and, if it is to leave
 //! the caller's cgroup, the directory of another one as its second. It copies itself once, so that nobody has to wait
 //! for it. It owns the run directory's lock, logs and exit file. If it dies half-way: before the gate opens nothing was
-//! executed; afterwards the worker lives on without a witness, and the free lock tells everybody so.
+//! executed; afterwards the worker lives on without a witness, and the free lock tells everybody so: whoever notices
+//! starts another shim, which adopts it (`adopt`).
 #![cfg_attr(not(test), no_main)]
 
+mod adopt;
 mod cgroup;
 mod ending;
 mod finish;
@@ -19,7 +21,9 @@ mod output;
 mod shim;
 mod start;
 mod stopping;
+mod strangers;
 mod sys;
+mod witness;
 mod worker;
 
 /// The process's entry: without the standard runtime, which would change signals and map memory that the worker must

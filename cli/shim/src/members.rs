@@ -10,6 +10,8 @@
 //!   list in order of arrival and takes a child out of it only when the shim reaps it, which it does not do meanwhile:
 //!   nobody who was there at that moment is left out.
 //!
+//! The members of a set that was adopted are not below the shim: they are found as [`crate::strangers`] says.
+//!
 //! Where the set has a cgroup, it must be unpopulated as well: that also counts whom others put there.
 
 use std::fs::{self, File};
@@ -23,6 +25,8 @@ use runwarden_shim::stat::{self, Stat};
 use crate::cgroup::Cgroup;
 use crate::ending::{Proof, ProvedBy};
 use crate::holding::Holding;
+use crate::nesting::own_pid;
+use crate::strangers::{Look, Strangers};
 use crate::sys::{self, Reach};
 
 /// A chain of parents longer than this is taken for a broken reading.
@@ -31,6 +35,7 @@ const DEPTH_MAX: usize = 4096;
 const NEWEST: i32 = 6;
 
 /// A process that belongs to the set.
+#[derive(Clone, Copy)]
 pub(crate) struct Member {
     pub(crate) pid: pid_t,
     pub(crate) stat: Stat,
@@ -67,6 +72,8 @@ pub(crate) struct Set {
     shim: pid_t,
     spared: Spared,
     holding: Holding,
+    /// The members of an adopted set.
+    strangers: Option<Strangers>,
     /// Its last field is the newest pid.
     load: Option<File>,
 }
@@ -77,7 +84,16 @@ impl Set {
             shim,
             spared,
             holding,
+            strangers: None,
             load: None,
+        }
+    }
+
+    /// A set whose shim is gone.
+    pub(crate) fn adopted(spared: Spared, holding: Holding, strangers: Strangers) -> Self {
+        Self {
+            strangers: Some(strangers),
+            ..Self::below(own_pid(), spared, holding)
         }
     }
 
@@ -93,6 +109,7 @@ impl Set {
     /// The proof that no member lives, if there is one.
     pub(crate) fn proof(&mut self, kin: Kin) -> Option<Proof> {
         let mut proof = match kin {
+            _ if self.strangers.is_some() => self.no_stranger()?,
             Kin::Nobody => Proof {
                 by: match self.holding {
                     Holding::Namespace(_) => ProvedBy::NamespaceEnded,
@@ -115,6 +132,24 @@ impl Set {
         Some(proof)
     }
 
+    /// The proof that no member of an adopted set lives, but for what its cgroup says.
+    fn no_stranger(&mut self) -> Option<Proof> {
+        self.spared.refresh();
+        let listed = self.group_members();
+        let strangers = self.strangers.as_mut()?;
+        let look = strangers.look(&self.spared, &listed);
+        let whole = look == Look::Whole || self.holding.cgroup().is_some();
+        (whole && strangers.members().next().is_none()).then(|| Proof {
+            by: ProvedBy::Scan,
+            spared: Vec::new(),
+        })
+    }
+
+    /// What reports that a member of an adopted set has ended.
+    pub(crate) fn watch(&self) -> Option<RawFd> {
+        self.strangers.as_ref()?.watch()
+    }
+
     /// Who is spared, if they are all the children the shim has.
     fn none_but_spared(&mut self) -> Option<&[Record]> {
         if self.spares() == Spares::Nobody {
@@ -123,6 +158,11 @@ impl Set {
         let children = self.children_of(self.shim)?;
         let all_spared = children.iter().all(|child| self.spared.holds(*child));
         all_spared.then(|| self.spared.alive())
+    }
+
+    /// Whether a cgroup holds it.
+    pub(crate) fn has_cgroup(&self) -> bool {
+        self.holding.cgroup().is_some()
     }
 
     /// What reports that the cgroup may have become empty.
@@ -167,12 +207,19 @@ impl Set {
     /// All members that live, as far as one walk sees them.
     pub(crate) fn members(&mut self) -> Vec<Member> {
         self.spared.refresh();
+        let listed = self.group_members();
         let mut members = Vec::new();
         match self.children_of(self.shim) {
+            _ if self.strangers.is_some() => {
+                if let Some(strangers) = &mut self.strangers {
+                    strangers.look(&self.spared, &listed);
+                    members.extend(strangers.members().copied());
+                }
+            }
             Some(children) => self.walk(children, &mut members),
             None => self.scan(&mut members),
         }
-        for pid in self.group_members() {
+        for pid in listed {
             if !members.iter().any(|member| member.pid == pid)
                 && let Ok(stat) = stat::read(pid)
                 && !stat.is_dead()
@@ -209,6 +256,13 @@ impl Set {
         let Some(newest): Option<pid_t> = newest else {
             return;
         };
+        if let Some(strangers) = &mut self.strangers {
+            strangers.take_in(
+                &(newest - NEWEST + 1..=newest + 1).collect::<Vec<_>>(),
+                &self.spared,
+                &[],
+            );
+        }
         for pid in (newest - NEWEST + 1..=newest + 1).rev() {
             if pid > 1 && self.is_member(pid) {
                 self.signal_one(pid, &[libc::SIGKILL]);
@@ -243,6 +297,13 @@ impl Set {
     }
 
     fn kinship(&self, pid: pid_t) -> Kinship {
+        if let Some(strangers) = &self.strangers {
+            return match (strangers.is_spared(pid, &self.spared), strangers.holds(pid)) {
+                (true, _) => Kinship::Spared,
+                (false, true) => Kinship::Below,
+                (false, false) => Kinship::None,
+            };
+        }
         let mut pid = pid;
         for _ in 0..DEPTH_MAX {
             if pid == self.shim || self.spared.holds(pid) {

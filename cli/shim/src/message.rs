@@ -106,6 +106,8 @@ pub struct Passed {
     pub image: Present,
     /// The writing end of the worker's standard input, to be closed by a stop.
     pub stdin_writer: Present,
+    /// The worker that is to be adopted: its pidfd.
+    pub worker: Present,
 }
 
 /// Whether a descriptor was passed.
@@ -123,7 +125,7 @@ pub enum Present {
 pub enum ToShim {
     /// Comes with the specification's memory file and the descriptors named.
     Start(Passed),
-    /// The identities are committed: open the gate.
+    /// The identities are committed: open the gate, or adopt.
     Go,
     /// Nobody reads this stream any more: close it, so that the program gets SIGPIPE.
     CloseStream(Stream),
@@ -150,7 +152,7 @@ impl ToShim {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Start(passed) => {
-                let bits = [passed.stdin, passed.image, passed.stdin_writer];
+                let bits = [passed.stdin, passed.image, passed.stdin_writer, passed.worker];
                 let flags = bits
                     .iter()
                     .enumerate()
@@ -192,6 +194,7 @@ impl ToShim {
                     stdin: present(0),
                     image: present(1),
                     stdin_writer: present(2),
+                    worker: present(3),
                 }))
             }
             [b'G'] => Ok(Self::Go),
@@ -220,7 +223,7 @@ impl ToShim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromShim {
     /// The worker waits at the gate. Comes with descriptors: the worker's pidfd, the shim's pidfd, and with a
-    /// pseudo-terminal its master.
+    /// pseudo-terminal its master. Where a set is adopted: the shim is ready to; with the shim's pidfd alone.
     Held {
         /// The worker's pid.
         worker: i32,
@@ -315,6 +318,7 @@ mod tests {
             stdin: Present::Yes,
             image: Present::No,
             stdin_writer: Present::Yes,
+            worker: Present::No,
         };
         for message in [
             ToShim::Start(passed),

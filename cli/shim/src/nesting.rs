@@ -70,6 +70,11 @@ fn climb(found: &mut Vec<File>) -> Option<()> {
     Some(())
 }
 
+/// Whether a process is the shim of a run.
+pub(crate) fn is_shim(pid: i32) -> bool {
+    list_of(pid).is_some()
+}
+
 /// The list of the run that a shim serves: its working directory is the run directory, whose lock it holds.
 fn list_of(shim: i32) -> Option<File> {
     let directory = format!("/proc/{shim}/cwd");

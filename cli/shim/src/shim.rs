@@ -6,17 +6,19 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use libc::c_int;
 use runwarden_shim::clock;
 use runwarden_shim::message::{FromShim, PACKET_BYTES, Stage, ToShim};
+use runwarden_shim::notes::Began;
 use runwarden_shim::packet;
 use runwarden_shim::slot::{Cause, Slot};
 use runwarden_shim::spec::{ParentTie, StopBy};
 
-use crate::ending::{Ending, ExitFile, Proof, SetState, Started};
+use crate::ending::{Ending, ExitFile, Proof, SetState};
 use crate::finish::Finish;
 use crate::members::{Kin, Set};
 use crate::memory::Kills;
 use crate::output::{Output, Turn};
 use crate::stopping::{Step, Stopping};
 use crate::sys::{self, Children};
+use crate::witness::Witness;
 use crate::worker::{End, Failure, Worker};
 
 /// What is kept of the specification.
@@ -30,7 +32,7 @@ pub(crate) struct Plan {
 /// What has happened so far.
 #[derive(Default)]
 pub(crate) struct Progress {
-    started: Option<Started>,
+    started: Option<Began>,
     failure: Option<Failure>,
     ending: Option<Ending>,
     /// Nobody of the set is left, and what says so. Seen after the worker had ended.
@@ -41,6 +43,17 @@ pub(crate) struct Progress {
     finish_wanted: bool,
     /// More is known of the set than the exit file says.
     rewrite: bool,
+}
+
+impl Progress {
+    /// Of a program that began before this shim, or failed to.
+    pub(crate) fn adopted(started: Began, failure: Option<Failure>) -> Self {
+        Self {
+            started: Some(started),
+            failure,
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(PartialEq, Eq)]
@@ -70,6 +83,8 @@ pub(crate) struct Shim {
     pub(crate) exit: ExitFile,
     pub(crate) finish: Option<Finish>,
     pub(crate) stdin_writer: Option<OwnedFd>,
+    /// Set when the worker is another process's child.
+    pub(crate) adoption: Option<Witness>,
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
 }
@@ -115,11 +130,12 @@ impl Shim {
             optional(self.errors.as_ref().map(|errors| errors.as_raw_fd())),
             optional(self.finish.as_ref().and_then(|finish| Some(finish.pending()?.0))),
             watch_changes(self.set.events().unwrap_or(-1)),
+            optional(self.watched()),
         ];
         fds.extend(self.output.sources().map(watch));
         sys::poll(&mut fds, self.timeout_ms());
         let mut grew = Turn::Nothing;
-        for source in fds[5..].iter().filter(|source| source.revents != 0) {
+        for source in fds[6..].iter().filter(|source| source.revents != 0) {
             if self.output.read(source.fd) == Turn::Grew {
                 grew = Turn::Grew;
             }
@@ -138,12 +154,24 @@ impl Shim {
         }
     }
 
+    /// Who of an adopted set reports its end next: the worker, then the others.
+    fn watched(&self) -> Option<RawFd> {
+        let witness = self.adoption.as_ref()?;
+        match &self.worker.pidfd {
+            Some(worker) if self.worker.end.is_none() => Some(worker.as_raw_fd()).filter(|_| !witness.is_pending()),
+            _ if self.progress.empty.is_none() => self.set.watch(),
+            _ => None,
+        }
+    }
+
     fn timeout_ms(&self) -> c_int {
         let now_ms = clock::boottime_ms();
         let finish = self.finish.as_ref().and_then(|finish| Some(finish.pending()?.1));
         // Nothing is due of a stop whose set is empty.
         let stop = self.stopping.due_ms().filter(|_| self.progress.empty.is_none());
-        let due = [stop, finish]
+        let worker_end = self.adoption.as_ref().filter(|_| self.worker.end.is_none());
+        let witness = worker_end.and_then(Witness::due_ms);
+        let due = [stop, finish, witness]
             .into_iter()
             .flatten()
             .map(|at_ms| at_ms.saturating_sub(now_ms));
@@ -224,7 +252,7 @@ impl Shim {
             self.gate = Some(gate);
             return;
         }
-        self.progress.started = Some(Started::now());
+        self.progress.started = Some(Began::now());
         // Fails when the worker was killed at the gate; its end tells.
         let _ = std::io::Write::write_all(&mut File::from(gate), b"g");
     }
@@ -266,12 +294,18 @@ impl Shim {
     }
 
     fn reap(&mut self) {
+        if let Some(witness) = &mut self.adoption {
+            if self.worker.end.is_none() {
+                self.worker.end = witness.look(self.worker.pidfd.as_ref(), self.worker.pid);
+            }
+            return self.look_for_members(Kin::Somebody);
+        }
         loop {
             match sys::reap_one() {
                 Children::Ended(reaped) if reaped.pid == self.worker.pid && self.worker.end.is_none() => {
                     self.worker.end = Some(End {
-                        status: reaped.status,
-                        usage: reaped.usage,
+                        status: Some(reaped.status),
+                        usage: Some(reaped.usage),
                     });
                     self.set.release();
                 }
@@ -385,14 +419,18 @@ impl Shim {
             self.wake_starter();
         }
         let end = self.worker.end;
-        let status = end.as_ref().map_or(0, |end| end.status);
+        let status = end.as_ref().and_then(|end| end.status);
         let stop = self.stopping.record();
         let oom_kills = self.kills.as_ref().map_or(0, Kills::since);
-        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
+        let signal = status
+            .filter(|status| libc::WIFSIGNALED(*status))
+            .map(|status| libc::WTERMSIG(status));
+        let killed = signal == Some(libc::SIGKILL);
         let cause = match &stop {
             Some(stop) => stop.cause,
             None if killed && oom_kills > 0 => "oom",
-            None if libc::WIFSIGNALED(status) => "signal",
+            None if signal.is_some() => "signal",
+            None if status.is_none() => "unobserved",
             None => "exit",
         };
         self.progress.ending = Some(Ending {
@@ -421,7 +459,7 @@ impl Shim {
             }
             None => SetState::Living(self.set.members()),
         };
-        let started = self.progress.started.unwrap_or_else(Started::now);
+        let started = self.progress.started.unwrap_or_else(Began::now);
         let missing = self.output.missing();
         let text = self.exit.text(ending, started, &set, missing);
         // With the space reserved this fails only with the disk itself; the finishing command is started all the

@@ -120,6 +120,19 @@ pub struct Spec {
     pub namespace: Namespace,
     /// How much of its output is kept, all logs together.
     pub log_limit_bytes: u64,
+    /// Nothing is started: a set whose shim is gone is taken over.
+    pub adopt: Option<Adopt>,
+}
+
+/// What is known of a set that is to be adopted. Its worker, if it can still be told how that ends, comes as a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adopt {
+    /// The worker's number; 0 if it was never recorded.
+    pub worker: i32,
+    /// When it was started, in clock ticks since boot; 0 if that was never recorded.
+    pub worker_ticks: u64,
+    /// When the run was recorded, UTC: what is known of its beginning if its shim noted nothing.
+    pub recorded_at_ms: u64,
 }
 
 impl Spec {
@@ -169,6 +182,15 @@ impl Spec {
             Namespace::Own => 1,
         });
         out.number(self.log_limit_bytes);
+        out.number(u64::from(self.adopt.is_some()));
+        let adopt = self.adopt.unwrap_or(Adopt {
+            worker: 0,
+            worker_ticks: 0,
+            recorded_at_ms: 0,
+        });
+        out.number(u64::from(adopt.worker.unsigned_abs()));
+        out.number(adopt.worker_ticks);
+        out.number(adopt.recorded_at_ms);
         out.0
     }
 
@@ -220,6 +242,7 @@ impl Spec {
                 _ => return Err(Malformed("namespace")),
             },
             log_limit_bytes: from.number()?,
+            adopt: adopt(&mut from)?,
         };
         from.end()?;
         if spec.argv.is_empty() {
@@ -227,6 +250,20 @@ impl Spec {
         } else {
             Ok(spec)
         }
+    }
+}
+
+fn adopt(from: &mut Reader<'_>) -> Result<Option<Adopt>, Malformed> {
+    let wanted = from.number()?;
+    let adopt = Adopt {
+        worker: from.small()?,
+        worker_ticks: from.number()?,
+        recorded_at_ms: from.number()?,
+    };
+    match wanted {
+        0 => Ok(None),
+        1 => Ok(Some(adopt)),
+        _ => Err(Malformed("adoption")),
     }
 }
 
@@ -271,6 +308,11 @@ mod tests {
             }),
             namespace: Namespace::Own,
             log_limit_bytes: 1 << 20,
+            adopt: Some(Adopt {
+                worker: 70_000,
+                worker_ticks: 1 << 40,
+                recorded_at_ms: u64::MAX,
+            }),
         }
     }
 

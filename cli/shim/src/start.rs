@@ -3,14 +3,16 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 
 use libc::c_int;
 use runwarden_shim::message::{CONTROL_FD, FromShim, PACKET_BYTES, Passed, Present, Stage, Stream, ToShim};
+use runwarden_shim::notes::{self, Notes};
 use runwarden_shim::spared::Spared;
 use runwarden_shim::spec::{Containment, IoMode, Spec};
 use runwarden_shim::{files, packet, slot};
 
+use crate::adopt;
 use crate::ending::ExitFile;
 use crate::finish::{self, Finish};
 use crate::holding::Holding;
@@ -28,17 +30,20 @@ const LOCK_TRIES: usize = 50;
 const LOCK_PAUSE_MS: c_int = 10;
 
 /// What the starter handed over.
-struct Handed {
-    spec: Spec,
-    memory: File,
+pub(crate) struct Handed {
+    pub(crate) spec: Spec,
+    pub(crate) memory: File,
     stdin: Option<OwnedFd>,
-    image: Option<OwnedFd>,
+    pub(crate) image: Option<OwnedFd>,
     stdin_writer: Option<OwnedFd>,
+    /// The worker to adopt.
+    pub(crate) worker: Option<OwnedFd>,
 }
 
 /// The files of the run directory that are needed for as long as the shim lives.
 struct RunFiles {
     lock: File,
+    notes: Notes,
     stop: File,
     exit: ExitFile,
     output: Output,
@@ -58,7 +63,13 @@ pub(crate) fn start() -> c_int {
     let Ok(control) = sys::inherited(CONTROL_FD) else {
         return 64;
     };
-    match prepare(&control) {
+    let prepared = receive(&control)
+        .map_err(Failure::at(Stage::Specification))
+        .and_then(|handed| match handed.spec.adopt {
+            None => prepare(&control, handed),
+            Some(adopt) => adopt::prepare(&control, handed, adopt),
+        });
+    match prepared {
         Ok(mut shim) => {
             sys::set_nonblocking(control.as_fd());
             shim.control = Some(control);
@@ -72,25 +83,17 @@ pub(crate) fn start() -> c_int {
     }
 }
 
-fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
-    let mut handed = receive(control).map_err(Failure::at(Stage::Specification))?;
-    let wanted = [libc::SIGCHLD, libc::SIGUSR1, libc::SIGTERM];
-    let signals = sys::hold_signals(&wanted).map_err(Failure::at(Stage::Fork))?;
+fn prepare(control: &OwnedFd, mut handed: Handed) -> Result<Shim, Failure> {
+    let signals = hold_signals()?;
     let start_directory = File::open(".").ok();
-    std::env::set_current_dir(worker::path(&handed.spec.run_directory)).map_err(|error| Failure {
-        stage: Stage::Lock,
-        errno: sys::number(&error),
-    })?;
+    enter(&handed.spec)?;
     let mut files = open_files(&handed.spec)?;
     sys::become_subreaper();
     // Before anything of ours exists that a stop of the enclosing run could reach.
     nesting::register(&handed.spec.reference);
     let (held, wires, holding) = fork_contained(&mut handed, &mut files, start_directory)?;
     // Only now: the worker was to be born into the caller's session.
-    sys::new_session();
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
-        sys::ignore_signal(signal);
-    }
+    leave_session();
     announce(control, &held, holding.containment(), wires.master.as_ref())?;
     drop(wires.worker);
     drop(handed.stdin);
@@ -108,7 +111,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         master: wires.master,
         worker: Worker {
             pid: held.pid,
-            pidfd: held.pidfd,
+            pidfd: Some(held.pidfd),
             group,
             end: None,
         },
@@ -121,6 +124,7 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         exit: files.exit,
         finish: (!handed.spec.finish.is_empty()).then(|| Finish::new(handed.memory, handed.image)),
         stdin_writer: handed.stdin_writer,
+        adoption: None,
         plan: Plan {
             grace_ms: handed.spec.grace_ms,
             timeout_ms: handed.spec.timeout_ms,
@@ -134,6 +138,28 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     Ok(shim)
 }
 
+/// Holds every signal back but those the main loop reads.
+pub(crate) fn hold_signals() -> Result<OwnedFd, Failure> {
+    let wanted = [libc::SIGCHLD, libc::SIGUSR1, libc::SIGTERM];
+    sys::hold_signals(&wanted).map_err(Failure::at(Stage::Fork))
+}
+
+/// Makes the run directory the working directory.
+pub(crate) fn enter(spec: &Spec) -> Result<(), Failure> {
+    std::env::set_current_dir(worker::path(&spec.run_directory)).map_err(|error| Failure {
+        stage: Stage::Lock,
+        errno: sys::number(&error),
+    })
+}
+
+/// From here on no terminal reaches us.
+pub(crate) fn leave_session() {
+    sys::new_session();
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
+        sys::ignore_signal(signal);
+    }
+}
+
 /// The first packet: the specification and its descriptors.
 fn receive(control: &OwnedFd) -> Result<Handed, Errno> {
     let mut bytes = [0; PACKET_BYTES];
@@ -142,6 +168,7 @@ fn receive(control: &OwnedFd) -> Result<Handed, Errno> {
         stdin,
         image,
         stdin_writer,
+        worker,
     })) = ToShim::decode(&bytes[..length])
     else {
         return Err(libc::EPROTO);
@@ -156,6 +183,7 @@ fn receive(control: &OwnedFd) -> Result<Handed, Errno> {
         }
     };
     let (stdin, image, stdin_writer) = (next(stdin), next(image), next(stdin_writer));
+    let worker = next(worker);
     let spec = finish::read_specification(&memory).ok_or(libc::EBADMSG)?;
     Ok(Handed {
         spec,
@@ -163,6 +191,7 @@ fn receive(control: &OwnedFd) -> Result<Handed, Errno> {
         stdin,
         image,
         stdin_writer,
+        worker,
     })
 }
 
@@ -175,19 +204,22 @@ fn open_files(spec: &Spec) -> Result<RunFiles, Failure> {
     };
     let lock = open(files::LOCK).map_err(failed(Stage::Lock))?;
     take_lock(&lock).map_err(Failure::at(Stage::Lock))?;
+    let notes = Notes::begin(&lock).map_err(failed(Stage::Lock))?;
+    let reserve = Failure::at(Stage::Reserve);
+    sys::reserve(&lock, notes::BYTES).map_err(&reserve)?;
     let output = Output::new(
         open_log(files::ORDER_LOG).map_err(failed(Stage::Logs))?,
         spec.log_limit_bytes,
     );
     // Made now: those who are to be spared only add to it.
     open(files::SPARED).map_err(failed(Stage::Reserve))?;
-    let reserve = Failure::at(Stage::Reserve);
     let stop = open(files::STOP).map_err(failed(Stage::Reserve))?;
     sys::reserve(&stop, slot::BYTES * slot::COUNT).map_err(&reserve)?;
     let token = String::from_utf8_lossy(&spec.token).into_owned();
     let exit = ExitFile::reserve(token).map_err(&reserve)?;
     Ok(RunFiles {
         lock,
+        notes,
         stop,
         exit,
         output,
@@ -195,7 +227,7 @@ fn open_files(spec: &Spec) -> Result<RunFiles, Failure> {
 }
 
 /// Takes the lock that says that a shim lives. Somebody who looks whether one does holds it for a moment.
-fn take_lock(lock: &File) -> Result<(), Errno> {
+pub(crate) fn take_lock(lock: &File) -> Result<(), Errno> {
     let mut answer = sys::lock(lock);
     for _ in 0..LOCK_TRIES {
         match answer {
@@ -208,7 +240,7 @@ fn take_lock(lock: &File) -> Result<(), Errno> {
 }
 
 /// Opens for reading and writing; keeps what is there: a request to stop may have come first.
-fn open(name: &str) -> io::Result<File> {
+pub(crate) fn open(name: &str) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -218,7 +250,7 @@ fn open(name: &str) -> io::Result<File> {
         .open(name)
 }
 
-fn open_log(name: &str) -> io::Result<File> {
+pub(crate) fn open_log(name: &str) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(name)
 }
 
@@ -257,28 +289,58 @@ fn fork_worker(
     let streams = if handed.spec.io == IoMode::Pty {
         wire_terminal(&handed.spec, &mut files.output, &mut wires)?
     } else {
-        let stdout = wire_pipe(Stream::Stdout, files::STDOUT_LOG, &mut files.output, &mut wires)?;
-        let stderr = wire_pipe(Stream::Stderr, files::STDERR_LOG, &mut files.output, &mut wires)?;
+        let mut wire = |stream| wire_pipe(stream, handed.spec.io, &mut files.output, &mut wires);
+        let (stdout, stderr) = (wire(Stream::Stdout)?, wire(Stream::Stderr)?);
         Streams {
             stdin: worker::raw_or(handed.stdin.as_ref(), &null),
             stdout,
             stderr,
         }
     };
-    let held = worker::fork_held(&handed.spec, &streams, start_directory, holding)?;
+    let noted = files
+        .notes
+        .pipes([inode(wires.worker.first()), inode(wires.worker.get(1))]);
+    let notes = noted.and_then(|()| files.notes.try_clone()).map_err(|error| Failure {
+        stage: Stage::Reserve,
+        errno: sys::number(&error),
+    })?;
+    let held = worker::fork_held(&handed.spec, &streams, (start_directory, notes), holding)?;
     Ok((held, wires))
 }
 
-fn wire_pipe(stream: Stream, log: &str, output: &mut Output, wires: &mut Wires) -> Result<c_int, Failure> {
-    let log = open_log(log).map_err(|error| Failure {
+fn wire_pipe(stream: Stream, io: IoMode, output: &mut Output, wires: &mut Wires) -> Result<c_int, Failure> {
+    let log = open_log(log_of(stream)).map_err(|error| Failure {
         stage: Stage::Logs,
         errno: sys::number(&error),
     })?;
-    let (reader, writer) = sys::pipe().map_err(Failure::at(Stage::Fork))?;
+    let (reader, mut writer) = sys::pipe().map_err(Failure::at(Stage::Fork))?;
+    // A detached program outlives its shim: with a reading end of its own it waits, where the pipe is full, for the shim
+    // that takes over, and does not die of SIGPIPE. In the foreground SIGPIPE is how a reader's end is told.
+    if io == IoMode::NullStdin {
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let both = OpenOptions::new().read(true).write(true).open(path);
+        writer = both.map_or(writer, OwnedFd::from);
+    }
     let number = writer.as_raw_fd();
     output.add(stream, reader, log);
     wires.worker.push(writer);
     Ok(number)
+}
+
+/// The inode of a pipe; 0 where there is none.
+fn inode(pipe: Option<&OwnedFd>) -> u64 {
+    let copy = pipe.and_then(|pipe| pipe.try_clone().ok()).map(File::from);
+    let found = copy.and_then(|copy| copy.metadata().ok());
+    found.map_or(0, |found| found.ino())
+}
+
+/// The log of a stream that is a pipe.
+pub(crate) fn log_of(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stderr => files::STDERR_LOG,
+        Stream::Stdout => files::STDOUT_LOG,
+        Stream::Output => files::OUTPUT_LOG,
+    }
 }
 
 fn wire_terminal(spec: &Spec, output: &mut Output, wires: &mut Wires) -> Result<Streams, Failure> {

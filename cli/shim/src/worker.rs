@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use libc::{c_int, pid_t};
 use runwarden_shim::message::Stage;
+use runwarden_shim::notes::{Began, Notes};
 use runwarden_shim::spec::{IoMode, Spec};
 
 use crate::holding::Holding;
@@ -67,17 +68,18 @@ struct Program {
     /// Where the starter is: what a relative directory is relative to.
     start: Option<File>,
     directory: CString,
+    notes: Notes,
 }
 
 /// Copies this process, into what is to hold the set, and holds the copy at the gate.
 pub(crate) fn fork_held(
     spec: &Spec,
     streams: &Streams,
-    start: Option<File>,
+    (start, notes): (Option<File>, Notes),
     holding: &mut Holding,
 ) -> Result<Held, Failure> {
     let fork = Failure::at(Stage::Fork);
-    let program = Program::from(spec, start).ok_or(Failure {
+    let program = Program::from(spec, start, notes).ok_or(Failure {
         stage: Stage::Specification,
         errno: libc::EINVAL,
     })?;
@@ -88,6 +90,7 @@ pub(crate) fn fork_held(
         // Our copy of the writing end would keep the gate from ever reporting its end.
         drop(gate);
         let failure = live(spec.io, streams, File::from(gate_reader), &program);
+        let _ = program.notes.failed(failure.stage, failure.errno);
         let _ = std::io::Write::write_all(&mut File::from(errors_writer), &failure.to_bytes());
         sys::exit_now(127);
     }
@@ -127,6 +130,13 @@ fn live(io: IoMode, streams: &Streams, mut gate: File, program: &Program) -> Fai
     if gate.read_exact(&mut byte).is_err() {
         sys::exit_now(0);
     }
+    // Without the note a shim that takes over would say that nothing was executed.
+    if let Err(error) = program.notes.began(Began::now()) {
+        return Failure {
+            stage: Stage::Reserve,
+            errno: sys::number(&error),
+        };
+    }
     sys::close_on_exec_from(3);
     if let Some(start) = &program.start {
         sys::change_back(start);
@@ -157,9 +167,10 @@ fn reset_signals(io: IoMode) {
 }
 
 impl Program {
-    fn from(spec: &Spec, start: Option<File>) -> Option<Self> {
+    fn from(spec: &Spec, start: Option<File>, notes: Notes) -> Option<Self> {
         Some(Self {
             start,
+            notes,
             candidates: candidates(spec)?,
             argv: c_strings(&spec.argv)?,
             environment: c_strings(&spec.environment)?,
@@ -222,14 +233,17 @@ pub(crate) fn path(bytes: &[u8]) -> &std::path::Path {
 /// How the worker's process ended.
 #[derive(Clone, Copy)]
 pub(crate) struct End {
-    pub(crate) status: c_int,
-    pub(crate) usage: libc::rusage,
+    /// None when nobody could see it.
+    pub(crate) status: Option<c_int>,
+    /// Known to a parent alone.
+    pub(crate) usage: Option<libc::rusage>,
 }
 
 /// The worker as the main loop knows it.
 pub(crate) struct Worker {
     pub(crate) pid: pid_t,
-    pub(crate) pidfd: OwnedFd,
+    /// None when it could not be told from others any more: then its end was not seen.
+    pub(crate) pidfd: Option<OwnedFd>,
     pub(crate) group: Group,
     pub(crate) end: Option<End>,
 }
@@ -250,7 +264,8 @@ impl Worker {
             return None;
         }
         // ESRCH: the group is empty. EINVAL before Linux 6.9: the walk over the tree reaches the members.
-        sys::send_signal(self.pidfd.as_fd(), signal, sys::Reach::Group)
+        let leader = self.pidfd.as_ref()?;
+        sys::send_signal(leader.as_fd(), signal, sys::Reach::Group)
             .ok()
             .map(|()| self.pid)
     }

@@ -312,6 +312,7 @@ fn specification(command: &Command, run_directory: &Path) -> Spec {
         cgroup: command.containing.group.clone(),
         namespace: command.containing.namespace,
         log_limit_bytes: command.log_limit_bytes,
+        adopt: None,
     }
 }
 
@@ -355,6 +356,7 @@ impl Wires {
             stdin: present(&self.stdin),
             image: present(&self.image),
             stdin_writer: present(&self.stdin_writer),
+            worker: Present::No,
         };
         let all = [&self.stdin, &self.image, &self.stdin_writer];
         (passed, all.into_iter().flatten().map(|fd| fd.as_raw_fd()).collect())

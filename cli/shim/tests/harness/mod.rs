@@ -63,6 +63,7 @@ impl Run {
             cgroup: None,
             namespace: Namespace::Callers,
             log_limit_bytes: 256 << 20,
+            adopt: None,
         };
         Self {
             directory,
@@ -118,6 +119,7 @@ impl Run {
             stdin: present(&self.stdin),
             image: present(&self.image),
             stdin_writer: present(&self.stdin_writer),
+            worker: Present::No,
         };
         let mut fds: Vec<RawFd> = vec![memory.as_raw_fd()];
         fds.extend(
