@@ -194,7 +194,7 @@ pub(super) fn capture_held(process: &PidFd, place: &Place, token: &str) -> Resul
 /// Says whether the recorded process still runs. This is the only place where that is judged.
 #[must_use]
 pub fn classify(identity: &Identity, place: &Place) -> Liveness {
-    if let Some(answer) = judge_place(identity, place) {
+    if let Some(answer) = classify_place(identity, place) {
         return answer;
     }
     match identity
@@ -228,8 +228,9 @@ fn unknown(why: Unknown) -> Liveness {
     Liveness::Unknown { why }
 }
 
-/// What follows from machine, boot and pid namespace alone.
-fn judge_place(identity: &Identity, place: &Place) -> Option<Liveness> {
+/// What follows from machine, boot and pid namespace alone, without a look at any process; none when they are ours.
+#[must_use]
+pub fn classify_place(identity: &Identity, place: &Place) -> Option<Liveness> {
     if identity.host != place.host {
         return Some(unknown(Unknown::OtherHost));
     }

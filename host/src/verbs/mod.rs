@@ -17,7 +17,7 @@ mod wait;
 
 pub use create::{IdChoice, Made, create};
 pub use enclosing::{Enclosing, enclosing};
-pub use kill::{Kill, KillResult, Killed, kill};
+pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan as plan_kill};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};

@@ -258,7 +258,7 @@ fn own_variables(host: &Host, attempt: &Attempt, directory: &RunDir) -> [(Bytes,
             Bytes::from(number.to_string().as_str()),
         ),
         (
-            Bytes::from("RUNWARDEN_ATTEMPT_TOKEN"),
+            Bytes::from(process::TOKEN_VARIABLE),
             Bytes::from(attempt.token.as_str()),
         ),
         (
@@ -302,6 +302,8 @@ fn finish(host: &Host, attempt: &Attempt) -> Finish {
 fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool, Error> {
     let update = RuntimeUpdate {
         id: attempt.runtime_id,
+        // One that was killed before it had a process stays as the kill left it.
+        only_from: vec![RuntimeState::Starting],
         state: Some(RuntimeState::Running),
         worker: Some(identity::recorded(&held.worker)),
         shim: Some(identity::recorded(&held.shim)),

@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::RuntimeUpdate;
+use crate::store::{RuntimeUpdate, Scope};
 use crate::verbs::transition::{TransitionOutcome, surroundings, write};
 use crate::work::Work;
 
@@ -84,7 +84,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if ending(record).0 != Ending::Natural && !record.set.empty {
+    if record.stop.is_some() && ending(runtime, record).0 != Ending::Natural && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         return note_runtime(host, runtime, update);
     }
@@ -129,10 +129,10 @@ fn record_late(
     if entity.structural.cause.is_some() || record.spawn_error.is_some() {
         return note_runtime(host, runtime, update);
     }
-    let (ending, ended) = ending(record);
+    let (ending, ended) = ending(runtime, record);
     let mut command = Transition::new(&entity.status, entity.reason.clone(), Actor::system("settle"));
     let lifecycle = host.lifecycle(entity)?;
-    command.patch = patch(&lifecycle, record, ending.cause(ended));
+    command.patch = patch(&lifecycle, record, cause(record, ending, ended));
     command.patch.remove("ended_at");
     command.expected_version = Some(entity.version);
     Ok(match write(host, entity, &command, &[update])? {
@@ -149,7 +149,7 @@ fn end_command(
     runtime: &Runtime,
     record: &ExitRecord,
 ) -> Result<Option<Transition>, Error> {
-    let (ending, ended) = ending(record);
+    let (ending, ended) = ending(runtime, record);
     let work = host
         .store()
         .work(entity)?
@@ -173,14 +173,14 @@ fn end_command(
     let reason = Reason {
         code: outcome.code,
         summary: meaning.summary,
-        evidence: vec![evidence(runtime, record)],
+        evidence: vec![evidence(host, entity, runtime, record)?],
     };
     let actor = match (&runtime.stop_intent, ending) {
         (Some(intent), Ending::Killed | Ending::KilledByForce) => intent.actor.clone(),
         _ => Actor::new("executor", "shim"),
     };
     let mut command = Transition::new(&outcome.status, reason, actor);
-    command.patch = patch(lifecycle, record, ending.cause(ended));
+    command.patch = patch(lifecycle, record, cause(record, ending, ended));
     command.patch.extend(meaning.patch);
     Ok(Some(command))
 }
@@ -270,7 +270,7 @@ fn ask_verdict(
     if !host.policies().exports(&entity.policy.digest, "execution")? {
         return Ok(());
     }
-    let (ending, ended) = ending(record);
+    let (ending, ended) = seen(record);
     let surroundings = surroundings(host, lifecycle, entity)?;
     let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let request = VerdictRequest {
@@ -331,7 +331,7 @@ pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcom
 }
 
 /// What was seen, and which stop of ours was going on.
-fn ending(record: &ExitRecord) -> (Ending, Ended) {
+fn seen(record: &ExitRecord) -> (Ending, Ended) {
     let ended = match (record.exit_code, record.term_signal) {
         (Some(code), _) => Ended::Exited(i64::from(code)),
         (None, Some(signal)) => Ended::Signalled(i64::from(signal)),
@@ -352,6 +352,38 @@ fn ending(record: &ExitRecord) -> (Ending, Ended) {
     (ending, ended)
 }
 
+/// The same, with a kill that was wanted before the process ended by itself: it is written as that kill (SEMANTICS 5.0).
+fn ending(runtime: &Runtime, record: &ExitRecord) -> (Ending, Ended) {
+    match seen(record) {
+        (Ending::Natural, ended) if record.spawn_error.is_none() && is_wanted_before(runtime, record) => {
+            (Ending::Killed, ended)
+        }
+        other => other,
+    }
+}
+
+/// Whether an end is written as a kill.
+pub(crate) fn by_kill(runtime: &Runtime, record: &ExitRecord) -> bool {
+    matches!(ending(runtime, record).0, Ending::Killed | Ending::KilledByForce)
+}
+
+/// Whether somebody wanted it killed before it ended, by the store or by its run directory.
+fn is_wanted_before(runtime: &Runtime, record: &ExitRecord) -> bool {
+    let ended_at_ms = i64::try_from(record.ended_at_ms).unwrap_or(i64::MAX);
+    runtime
+        .stop_intent
+        .as_ref()
+        .is_some_and(|intent| intent.at.as_ms() <= ended_at_ms)
+}
+
+/// How the process ended: a kill that was only wanted did not end it.
+fn cause(record: &ExitRecord, ending: Ending, ended: Ended) -> Cause {
+    match seen(record).0 {
+        Ending::Natural => Ending::Natural.cause(ended),
+        _ => ending.cause(ended),
+    }
+}
+
 /// The fields an end sets, those that the kind has.
 fn patch(lifecycle: &Lifecycle, record: &ExitRecord, cause: Cause) -> crate::model::Fields {
     let fields = [
@@ -359,7 +391,11 @@ fn patch(lifecycle: &Lifecycle, record: &ExitRecord, cause: Cause) -> crate::mod
         ("exit_code", json!(record.exit_code)),
         ("term_signal", json!(record.term_signal)),
         ("cause", json!(cause.word())),
-        ("duration_ms", json!(record.duration_ms)),
+        ("duration_ms", json!(by_parent(record, record.duration_ms))),
+        (
+            "ended_at_is_approximate",
+            json!(record.written_by.is_some().then_some(true)),
+        ),
     ];
     let declared = fields.into_iter().filter(|(name, _)| lifecycle.field(name).is_some());
     declared.map(|(name, value)| (name.to_owned(), value)).collect()
@@ -409,10 +445,15 @@ pub(crate) fn spawn_summary(stage: &str, errno: i32) -> String {
     }
 }
 
+/// What only a parent sees; none in a record that was written in place of the shim's.
+fn by_parent<T>(record: &ExitRecord, seen: T) -> Option<T> {
+    record.written_by.is_none().then_some(seen)
+}
+
 /// What was observed, for the reason.
-fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
+fn evidence(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitRecord) -> Result<Value, Error> {
     let note = runtime.stop_intent.as_ref().and_then(|intent| intent.note.clone());
-    json!({
+    let mut evidence = json!({
         "pid": record.worker_pid,
         "identity_level": runtime.level,
         "raw_status": record.raw_status,
@@ -421,12 +462,33 @@ fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
         "proof": record.set.proof,
         "survivors": record.set.survivors,
         "note": note,
-        "user_ms": record.user_ms,
-        "system_ms": record.system_ms,
-        "max_resident_bytes": record.max_rss_bytes,
+        "user_ms": by_parent(record, record.user_ms),
+        "system_ms": by_parent(record, record.system_ms),
+        "max_resident_bytes": by_parent(record, record.max_rss_bytes),
         "lost_output_bytes": record.lost_output_bytes,
         "spawn_error": record.spawn_error,
-    })
+    });
+    if by_kill(runtime, record) {
+        let signal = record.stop.as_ref().map(|stop| stop.signal.as_str());
+        let at = Timestamp::from_ms(i64::try_from(record.ended_at_ms).unwrap_or(i64::MAX));
+        evidence["signal"] = json!(signal.unwrap_or("already_dead"));
+        evidence["killed_at"] = json!(at.to_rfc3339());
+        let open = open_below(host, entity)?;
+        if !open.is_empty() {
+            evidence["children_not_stopped"] = json!(open);
+        }
+    }
+    Ok(evidence)
+}
+
+/// How many of those below are named in evidence.
+const NAMED_MAX: usize = 20;
+
+/// What is linked below and has not ended: the evidence of a kill says so.
+pub(crate) fn open_below(host: &Host, entity: &Entity) -> Result<Vec<String>, Error> {
+    let below = host.store().linked(entity, Scope::Descendants)?;
+    let open = below.iter().filter(|entity| !entity.terminal);
+    Ok(open.take(NAMED_MAX).map(|entity| entity.reference.to_string()).collect())
 }
 
 /// What an exit record says of the runtime.

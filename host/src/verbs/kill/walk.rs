@@ -1,0 +1,120 @@
+//! Who a kill reaches: the targets and what is linked below them, each with what is known of its processes.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{Asked, Entity, KillNode, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
+use crate::store::Scope;
+use crate::verbs::identity::standing;
+use crate::verbs::settle::settle;
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Walk {
+    /// The entities.
+    pub(super) nodes: Vec<KillNode>,
+    /// Beside each, its newest runtime that is not stopped.
+    pub(super) runtimes: Vec<Option<Runtime>>,
+    /// Beside each, the one it was found below first.
+    pub(super) above: Vec<Option<usize>>,
+}
+
+impl Walk {
+    /// What is to be done with them.
+    pub(super) fn plan(&self) -> Vec<PlannedKill> {
+        plan_kill(&self.nodes)
+    }
+}
+
+/// Finds everything a kill of the targets reaches now.
+pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach) -> Result<Walk, Error> {
+    let mut found = Walk {
+        nodes: Vec::new(),
+        runtimes: Vec::new(),
+        above: Vec::new(),
+    };
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    let mut open: VecDeque<usize> = VecDeque::new();
+    for target in targets {
+        if !places.contains_key(&target.row) {
+            places.insert(target.row, found.nodes.len());
+            open.push_back(found.nodes.len());
+            found.add(host, target, Asked::Directly, None)?;
+        }
+    }
+    while let Some(place) = open.pop_front() {
+        let node = &found.nodes[place];
+        let lifecycle = host.lifecycle(&node.entity)?;
+        if node.asked == Asked::Directly && !cascades(&lifecycle, &node.entity.status, reach) {
+            continue;
+        }
+        for child in host.store().linked(&node.entity, Scope::Children)? {
+            let below = match places.get(&child.row) {
+                Some(known) => *known,
+                None => {
+                    let new = found.nodes.len();
+                    places.insert(child.row, new);
+                    open.push_back(new);
+                    found.add(host, &child, Asked::Below, Some(place))?;
+                    new
+                }
+            };
+            found.nodes[place].below.push(below);
+        }
+    }
+    Ok(found)
+}
+
+impl Walk {
+    fn add(&mut self, host: &Host, entity: &Entity, asked: Asked, above: Option<usize>) -> Result<(), Error> {
+        let (entity, runtime, standing) = look(host, entity)?;
+        let lifecycle = host.lifecycle(&entity)?;
+        self.nodes.push(KillNode {
+            row: lifecycle.kill_row(&entity.status).cloned(),
+            is_run: lifecycle.descriptor().execution.is_some(),
+            entity,
+            asked,
+            standing,
+            below: Vec::new(),
+        });
+        self.runtimes.push(runtime);
+        self.above.push(above);
+        Ok(())
+    }
+}
+
+/// An entity as it is now, with its processes. Like any other reading this records an end that waits to be recorded; a
+/// store that cannot be written keeps nobody from being stopped.
+fn look(host: &Host, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standing), Error> {
+    let entity = host
+        .store()
+        .load(&entity.reference.id)?
+        .unwrap_or_else(|| entity.clone());
+    let Some(runtime) = newest(host, &entity)? else {
+        return Ok((entity, None, Standing::Nothing));
+    };
+    // Before the exit file is read: a shim that is gone had written it.
+    let standing = standing(host, &runtime)?;
+    let settled = match settle(host, entity.clone()) {
+        Ok(settled) => settled,
+        Err(Error::Store(error)) => {
+            tracing::warn!(%error, entity = %entity.reference, "its end could not be recorded yet");
+            entity
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(match newest(host, &settled)? {
+        None => (settled, None, Standing::Nothing),
+        Some(runtime) => (settled, Some(runtime), standing),
+    })
+}
+
+/// The newest runtime of an entity that is not stopped.
+pub(super) fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    Ok(runtimes
+        .into_iter()
+        .next_back()
+        .filter(|runtime| !runtime.is_stopped()))
+}
