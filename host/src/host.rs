@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::model::{AdminEvent, Entity, Fields, Lifecycle, generate_id};
 use crate::policy::{Limits, Policies, Selected, exported, sha256_hex};
 use crate::process::Place;
-use crate::store::{Activation, Component, ComponentRecord, OpenMode, SqliteStore, Store, StoreError};
+use crate::store::{Activation, Component, ComponentRecord, OpenMode, SqliteStore, Store, StoreError, Tuning};
 use crate::wake::Wake;
 
 /// What a host needs to know; it reads no environment itself.
@@ -47,6 +47,15 @@ impl Host {
     /// The store is missing (unless it may be made), damaged, too new, or cannot be read.
     pub fn open(config: Config, mode: OpenMode) -> Result<Self, Error> {
         let store = SqliteStore::open(&config.database_path(), mode)?;
+        Ok(Self::with_store(config, Arc::new(store)))
+    }
+
+    /// The same, with other limits of the store.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_tuned(config: Config, mode: OpenMode, tuning: Tuning) -> Result<Self, Error> {
+        let store = SqliteStore::open_tuned(&config.database_path(), mode, tuning)?;
         Ok(Self::with_store(config, Arc::new(store)))
     }
 

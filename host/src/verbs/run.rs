@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
     Actor, Bytes, Containment, Create, Entity, NewEntity, Outcome, Reason, Runtime, RuntimeKind, RuntimeState,
-    Transition,
+    StopIntent, Transition,
 };
 use crate::policy::Selected;
 use crate::process::{self, Command, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir};
@@ -312,10 +312,7 @@ fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool
         ..RuntimeUpdate::default()
     };
     host.store().update_runtimes(&[update])?;
-    let runtimes = host
-        .store()
-        .runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
-    Ok(runtimes.iter().all(|runtime| runtime.stop_intent.is_none()))
+    Ok(intent(host, attempt)?.is_none())
 }
 
 fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, directory: RunDir) -> Result<Begun, Error> {
@@ -332,6 +329,11 @@ fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, dire
                 stdin,
             })))
         }
+        // A kill found it at its gate, after its starter had looked for one.
+        Ok(Opened::Failed {
+            stage: process::Stage::Stopped,
+            ..
+        }) if intent(host, &attempt)?.is_some() => killed_at_the_gate(host, &attempt),
         Ok(Opened::Failed { stage, errno }) => {
             let stage = stage.text().to_owned();
             let summary = spawn_summary(&stage, errno);
@@ -391,12 +393,17 @@ fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) 
     })))
 }
 
-/// A kill was quicker than the start: its intent decides what is written.
-fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
+/// Why it is to be stopped, if somebody wants that.
+fn intent(host: &Host, attempt: &Attempt) -> Result<Option<StopIntent>, Error> {
     let runtimes = host
         .store()
         .runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
-    let intent = runtimes.into_iter().next_back().and_then(|runtime| runtime.stop_intent);
+    Ok(runtimes.into_iter().next_back().and_then(|runtime| runtime.stop_intent))
+}
+
+/// A kill was quicker than the start: its intent decides what is written.
+fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
+    let intent = intent(host, attempt)?;
     let lifecycle = host.lifecycle(&attempt.entity)?;
     let row = lifecycle.kill_row(&attempt.entity.status);
     if let (Some(intent), Some(row)) = (intent, row) {

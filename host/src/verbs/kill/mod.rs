@@ -105,11 +105,7 @@ fn describe(host: &Host, found: &Walk, planned: PlannedKill) -> Result<Planned, 
     Ok(Planned {
         reference: node.entity.reference.to_string(),
         status: node.entity.status.clone(),
-        goes_to: node
-            .row
-            .as_ref()
-            .filter(|_| writes)
-            .map(|row| row.goes_to.clone()),
+        goes_to: node.row.as_ref().filter(|_| writes).map(|row| row.goes_to.clone()),
         round: planned.round,
         pid: runtime.and_then(|runtime| Some(runtime.worker.as_ref()?.pid)),
         processes: runtime.map_or_else(|| Ok(Vec::new()), |runtime| reached(host, runtime, &node.standing))?,

@@ -122,7 +122,10 @@ impl Orphans {
 /// The record of a worker that nobody saw end.
 fn unseen(runtime: &Runtime, stop: Option<StopRecord>, set: SetRecord, now: Timestamp) -> ExitRecord {
     let ms = |at: Timestamp| u64::try_from(at.as_ms()).unwrap_or(0);
-    let worker = runtime.worker.as_ref().and_then(|worker| i32::try_from(worker.pid).ok());
+    let worker = runtime
+        .worker
+        .as_ref()
+        .and_then(|worker| i32::try_from(worker.pid).ok());
     let cause = if stop.is_some() { "kill" } else { "unobserved" };
     ExitRecord {
         v: 1,

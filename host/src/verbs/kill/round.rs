@@ -51,11 +51,7 @@ impl<'a> Act<'a> {
     }
 
     /// Carries out the steps; what came of each, by the place of its node.
-    pub(super) async fn round(
-        &mut self,
-        found: &Walk,
-        planned: &[PlannedKill],
-    ) -> Vec<(usize, Result<Killed, Error>)> {
+    pub(super) async fn round(&mut self, found: &Walk, planned: &[PlannedKill]) -> Vec<(usize, Result<Killed, Error>)> {
         let until = Instant::now() + (self.grace() + PROOF_WITHIN).saturating_sub(RECORDING);
         let mut outcomes = Vec::new();
         let mut stops: Vec<Stop> = Vec::new();
@@ -73,7 +69,10 @@ impl<'a> Act<'a> {
             }
         }
         while stops.iter().any(Stop::is_open) {
-            let pause = stops.iter_mut().filter(|stop| stop.is_open()).map(|stop| stop.look(self));
+            let pause = stops
+                .iter_mut()
+                .filter(|stop| stop.is_open())
+                .map(|stop| stop.look(self));
             let pause = pause.min().unwrap_or_default();
             if Instant::now() >= until {
                 break;
@@ -137,7 +136,10 @@ impl<'a> Act<'a> {
             (KillStep::Refused(why), _) => return Ok(refused(entity, runtime.map(|r| r.worker.is_some()), why)),
             (KillStep::EndGone, _) => ("already_dead", "killed; its processes were gone already"),
             (KillStep::End | KillStep::EndUnreached, Some(_)) => ("no_process", "killed; it had no process"),
-            (KillStep::Stop | KillStep::StopLingering | KillStep::Unchanged | KillStep::End | KillStep::EndUnreached, _) => {
+            (
+                KillStep::Stop | KillStep::StopLingering | KillStep::Unchanged | KillStep::End | KillStep::EndUnreached,
+                _,
+            ) => {
                 if runtime.is_some() {
                     self.budget.write(|| record::release(host, entity))?;
                 }

@@ -105,7 +105,11 @@ impl Stop {
             Wake::Woken => self.hold = Hold::Shim,
             Wake::ShimGone(_) if self.is_empty()? => self.hold = Hold::Shim,
             Wake::ShimGone(_) => self.take_over(act, asked.slot)?,
-            Wake::ShimUnknown(_) => self.close(KillResult::Refused, "unverifiable", "its shim cannot be told from others"),
+            Wake::ShimUnknown(_) => self.close(
+                KillResult::Refused,
+                "unverifiable",
+                "its shim cannot be told from others",
+            ),
             Wake::Denied => self.close(KillResult::Refused, "permission_denied", "it belongs to another user"),
         }
         Ok(())
@@ -217,11 +221,17 @@ impl Stop {
 
     /// A set without a run directory leaves no record: its end is written at once.
     fn end_without_record(&mut self, act: &mut Act<'_>, proof: &'static str) -> Result<(), Error> {
-        let Hold::Orphans(orphans) = &self.hold else { return Ok(()) };
+        let Hold::Orphans(orphans) = &self.hold else {
+            return Ok(());
+        };
         let signal = orphans.signal().unwrap_or("already_dead");
         let Some(row) = self.row.clone().filter(|_| !self.before.terminal) else {
             record::release(act.host, &self.before)?;
-            self.close(KillResult::Unchanged, signal, "it had ended; what lived on of it was stopped");
+            self.close(
+                KillResult::Unchanged,
+                signal,
+                "it had ended; what lived on of it was stopped",
+            );
             return Ok(());
         };
         let end = End {

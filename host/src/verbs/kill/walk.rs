@@ -113,8 +113,5 @@ fn look(host: &Host, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standi
 /// The newest runtime of an entity that is not stopped.
 pub(super) fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes
-        .into_iter()
-        .next_back()
-        .filter(|runtime| !runtime.is_stopped()))
+    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
 }
