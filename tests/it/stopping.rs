@@ -241,7 +241,8 @@ fn the_report_of_a_kill_has_the_members_that_are_promised() {
     let document = home.json(&["kill", "one"]);
     let expected = json!({"complete": true, "targets": [{
         "ref": "run/one", "previous_status": "running", "status": "cancelled", "outcome": "killed", "signal": "sigterm",
-        "pid": pid.parse::<i64>().expect("a number"), "stopped": true, "survivors": [], "children": [], "message": null,
+        "pid": pid.parse::<i64>().expect("a number"), "stopped": true, "proof": "subreaper_echild", "survivors": [],
+        "children": [], "message": null,
     }]});
     assert_eq!(document, expected);
 }

@@ -244,21 +244,28 @@ fn foretell(text: &mut Text, planned: &Planned, page: &Page) {
     } else {
         Style::Bad
     };
-    let verb = match &planned.step {
-        KillStep::Stop => "stop",
-        KillStep::StopLingering => "stop what lingers of",
-        KillStep::End => "end, without a process,",
-        KillStep::EndGone => "end, its processes are gone,",
-        KillStep::EndUnreached => "end, with no run linked below,",
-        KillStep::Unchanged => "leave",
-        KillStep::Refused(_) => "refuse",
+    let (verb, why) = match &planned.step {
+        KillStep::Stop => ("stop", None),
+        KillStep::StopLingering => ("stop", Some("it has ended, and this lives on of it")),
+        KillStep::End => ("end", Some("it has no process")),
+        KillStep::EndGone => ("end", Some("its processes are gone")),
+        KillStep::EndUnreached => ("end", Some("no run is linked below it: nothing would be stopped")),
+        KillStep::Unchanged => ("leave", None),
+        KillStep::Refused(why) => ("refuse", Some(why.message.as_str())),
     };
-    text.line(Text::styled(style, verb).and(format!(" {} {status}", planned.reference)));
-    if let Some(why) = planned.refusal() {
+    let head = format!(" {}", planned.reference);
+    let begun = Text::styled(style, verb).and(&head);
+    if fits(verb.len() + head.len() + 1 + status.len(), page) {
+        text.line(begun.and(format!(" {status}")));
+    } else {
+        text.line(begun);
+        wrapped(text, "", &status, page);
+    }
+    if let Some(why) = why {
         wrapped(text, "", why, page);
     }
     for one in &planned.processes {
-        text.line(Text::styled(Style::Dim, "  reaches:").and(" ").and(process(one)));
+        text.line(Text::styled(Style::Dim, "  reaches").and(" ").and(process(one)));
     }
 }
 

@@ -12,7 +12,7 @@ use super::walk::Walk;
 use super::{Kill, PROOF_WITHIN};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, KillStep, PlannedKill, RuntimeState, StopIntent, Unjudged};
+use crate::model::{Entity, KillNode, KillStep, PlannedKill, RuntimeState, StopIntent, Unjudged};
 use crate::store::RuntimeUpdate;
 use crate::verbs::settle::settle;
 use crate::wake::Watch;
@@ -171,15 +171,15 @@ impl<'a> Act<'a> {
         let killed = self
             .budget
             .write(|| record::end(host, entity, (row, runtime), asked, &end))?;
-        Ok(with_words(killed, &planned.step))
+        Ok(with_words(killed, planned, node))
     }
 }
 
-fn with_words(killed: Killed, step: &KillStep) -> Killed {
+fn with_words(killed: Killed, planned: &PlannedKill, node: &KillNode) -> Killed {
     if killed.result != KillResult::Killed {
         return killed;
     }
-    match step {
+    match &planned.step {
         KillStep::EndUnreached => Killed {
             result: KillResult::Incomplete,
             ..killed
@@ -188,7 +188,8 @@ fn with_words(killed: Killed, step: &KillStep) -> Killed {
             "no process was stopped: no run is linked below it. `runwarden ls --live` shows the runs that are alive; kill \
              those that are its own",
         ),
-        KillStep::End => killed.saying("it had no process of its own: no process was stopped"),
+        KillStep::End if node.below.is_empty() => killed.saying("it had no process: no process was stopped"),
+        KillStep::End => killed.saying("it had no process of its own"),
         _ => killed,
     }
 }
