@@ -6,6 +6,7 @@ mod entities;
 mod harness;
 mod identities;
 mod kill_stores;
+mod kill_vectors;
 mod killing;
 mod listing;
 mod orphans;
