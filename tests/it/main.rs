@@ -19,6 +19,7 @@ mod stops;
 mod stores;
 mod terminal;
 mod tidy;
+mod unconfirmed;
 mod usage;
 mod vectors;
 mod waiting;
