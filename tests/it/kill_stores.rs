@@ -28,7 +28,8 @@ fn a_locked_store_keeps_nobody_alive_and_the_kill_is_recorded_later() {
     let pid = started(&home, "one", "echo $$ > $told; exec sleep 600");
     let lock = locked(&home);
     let since = Instant::now();
-    let answer = home.run(&["kill", "one", "--grace", "1s", "--json"]).exits(74);
+    let arguments = ["kill", "one", "--grace", "1s", "--note", "enough", "--json"];
+    let answer = home.run(&arguments).exits(74);
     let took = since.elapsed();
     assert!(!lives(&pid), "it was stopped");
     assert!(took < BOUND, "it took {took:?}");
@@ -46,7 +47,14 @@ fn a_locked_store_keeps_nobody_alive_and_the_kill_is_recorded_later() {
         (&shown["status"], &shown["reason"]["code"]),
         (&json!("cancelled"), &json!("run.cancelled.manual_kill"))
     );
-    assert_eq!(home.json(&["history", "one"]).as_array().map(Vec::len), Some(2));
+    let history = home.json(&["history", "one"]);
+    assert_eq!(history.as_array().map(Vec::len), Some(2));
+    // Who asked and why are in the run directory, which counts while the store cannot be written.
+    assert_eq!(
+        (&history[1]["actor"], &history[1]["reason"]["evidence"][0]["note"]),
+        (&json!({"kind": "operator", "id": "ada"}), &json!("enough")),
+        "{history}"
+    );
 }
 
 #[test]

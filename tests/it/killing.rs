@@ -304,3 +304,28 @@ fn a_short_prefix_of_two_kills_neither() {
     home.run(&["kill", "____"]).exits(2);
     assert_eq!([status(&home, "abcd1"), status(&home, "abcd2")], ["running", "running"]);
 }
+
+#[test]
+fn a_run_started_below_while_its_play_is_killed_is_killed_too() {
+    let home = Home::new();
+    created(&home, "play", "p", &[]);
+    let deaf = format!(
+        "trap '' TERM; echo $$ > {}; while :; do read x < /dev/zero; done",
+        home.path("deaf").display()
+    );
+    home.detach("deaf", &["--parent", "p", "--", "sh", "-c", &deaf]);
+    home.told("deaf");
+    let killer = home.start(&["kill", "p", "--grace", "2s", "--json"]);
+    crate::harness::until("the first is asked to stop", || {
+        home.json(&["show", "deaf"])["runtime"]["state"] == "stopping"
+    });
+    let late = below(&home, "late", &["p"]);
+    let answer = crate::harness::answered(killer, "kill p".to_owned()).exits(0);
+    assert!(!lives(&late), "{}", answer.out);
+    assert_eq!(
+        [status(&home, "deaf"), status(&home, "late"), status(&home, "p")],
+        ["cancelled", "cancelled", "blocked"]
+    );
+    home.run(&["run", "-d", "--parent", "p", "--", "sleep", "600"])
+        .exits(5);
+}

@@ -183,3 +183,23 @@ fn a_run_started_inside_is_spared_when_the_outer_one_has_no_shim() {
     home.done(&["kill", "inner"]);
     assert!(!lives(&nested));
 }
+
+#[test]
+fn a_process_that_hops_from_pid_to_pid_is_caught_without_its_shim() {
+    let home = Home::new();
+    let hopper = home.path("hopper");
+    // It ends by itself when it is removed with the test's directory.
+    std::fs::write(&hopper, "#!/bin/sh\nsetsid \"$0\" &\n").expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&hopper, mode).expect("a script of ours");
+    let text = format!("{} & echo $$ > $told; exec sleep 600", hopper.display());
+    orphaned(&home, "one", &[], &text);
+    let answer = home.run(&["kill", "one", "--grace", "0", "--json"]).exits(0);
+    assert_eq!(answer.document()["targets"][0]["stopped"], true);
+    let name = hopper.file_name().expect("a name").to_string_lossy().into_owned();
+    let hoppers = std::fs::read_dir("/proc").expect("/proc").flatten().filter(|entry| {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(&format!("{}", home.path(&name).display()))
+    });
+    assert_eq!(hoppers.count(), 0, "none hops on");
+}

@@ -10,7 +10,7 @@ pub(crate) use meaning::{by_kill, open_below, spawn_summary};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use self::meaning::{cause, ending, evidence, patch, seen, summary};
+use self::meaning::{cause, ending, evidence, patch, seen, summary, with_intent};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
@@ -82,6 +82,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if stop_goes_on(record) {
         return Ok(Settled::Done);
     }
+    let runtime = &with_intent(runtime, record);
     let update = runtime_update(runtime, record, host.now());
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);

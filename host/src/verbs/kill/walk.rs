@@ -1,5 +1,6 @@
 //! Who a kill reaches: the targets and what is linked below them, each with what is known of its processes.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use crate::error::Error;
@@ -37,8 +38,8 @@ pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach) -> Result<Walk
     let mut places: HashMap<i64, usize> = HashMap::new();
     let mut open: VecDeque<usize> = VecDeque::new();
     for target in targets {
-        if !places.contains_key(&target.row) {
-            places.insert(target.row, found.nodes.len());
+        if let Entry::Vacant(place) = places.entry(target.row) {
+            place.insert(found.nodes.len());
             open.push_back(found.nodes.len());
             found.add(host, target, Asked::Directly, None)?;
         }

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Found;
+use super::{Found, run_directory};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Cause, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Runtime, Timestamp};
-use crate::process::ExitRecord;
+use crate::model::{
+    Actor, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Runtime, StopIntent, Timestamp,
+};
+use crate::process::{Cause as Asked, ExitRecord};
 use crate::store::Scope;
 
 /// What was seen, and which stop of ours was going on.
@@ -39,6 +41,29 @@ pub(super) fn ending(runtime: &Runtime, record: &ExitRecord) -> (Ending, Ended) 
         }
         other => other,
     }
+}
+
+/// The runtime with the intent that its run directory keeps, where a kill ended it that the store could not be told of.
+pub(super) fn with_intent(runtime: &Runtime, record: &ExitRecord) -> Runtime {
+    let mut runtime = runtime.clone();
+    if runtime.stop_intent.is_some() || record.cause != Asked::Kill.text() {
+        return runtime;
+    }
+    let directory = runtime.run_dir.as_deref().map(run_directory);
+    let requests = directory.and_then(|run| run.stop_requests().ok()).unwrap_or_default();
+    let first = requests.into_iter().find(|(_, slot)| slot.cause == Asked::Kill);
+    runtime.stop_intent = first.and_then(|(_, slot)| {
+        let (kind, id) = slot.actor.split_once(':')?;
+        let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        Some(StopIntent {
+            actor: Actor::new(kind, id),
+            note: Some(slot.note).filter(|note| !note.is_empty()),
+            grace: DurationMs::from_ms(ms(slot.patience.grace_ms())),
+            // The request's own clock counts from boot; it came before the end.
+            at: Timestamp::from_ms(ms(record.ended_at_ms)),
+        })
+    });
+    runtime
 }
 
 /// Whether an end is written as a kill.
