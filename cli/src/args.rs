@@ -9,7 +9,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::commands::{
     completions, create, demo, finish, history, kill, logs, ls, man, policy, report, run, show, transition, wait,
 };
-use crate::output::ColourChoice;
+use crate::context::width;
+use crate::output::{ColourChoice, broken};
 
 /// The form of the log on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -66,7 +67,7 @@ pub(crate) struct Global {
 
 /// Know how every run ended. Stop everything it started. Change the rules without stopping anything.
 #[derive(Debug, Parser)]
-#[command(name = "runwarden", version, styles = STYLES, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "runwarden", version, styles = STYLES, max_term_width = usize::from(WIDTH_MAX), disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -95,6 +96,9 @@ pub(crate) enum Command {
     Finish(finish::Args),
 }
 
+/// Columns that help takes at most.
+const WIDTH_MAX: u16 = 100;
+
 /// Which commands help shows under which heading, in order. What is not built is left out.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Commands", &["run", "ls", "show", "logs", "wait", "kill"]),
@@ -112,16 +116,20 @@ const STYLES: Styles = Styles::styled()
 /// The command line, with the commands grouped in its help.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
+    let page = width().map_or(usize::MAX, |width| usize::from(width.min(WIDTH_MAX)));
+    let more = broken("`runwarden COMMAND --help` says more, with examples.", page, page).join("\n");
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}\n{}",
-        groups(&command),
-        "`runwarden COMMAND --help` says more, with examples.\n"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}\n{more}\n",
+        groups(&command, page),
     );
     command.help_template(template)
 }
 
-fn groups(command: &clap::Command) -> String {
+fn groups(command: &clap::Command, page: usize) -> String {
     let (heading, literal) = (STYLES.get_header(), STYLES.get_literal());
+    /// Where what a command does begins.
+    const INDENT: usize = 15;
+    let room = page.saturating_sub(INDENT);
     let mut text = String::new();
     for (name, members) in GROUPS {
         let present: Vec<&clap::Command> = members
@@ -134,6 +142,7 @@ fn groups(command: &clap::Command) -> String {
         text.push_str(&format!("{heading}{name}:{heading:#}\n"));
         for member in present {
             let about = member.get_about().map(ToString::to_string).unwrap_or_default();
+            let about = broken(&about, room, room).join(&format!("\n{:INDENT$}", ""));
             text.push_str(&format!("  {literal}{:<12}{literal:#} {about}\n", member.get_name()));
         }
         text.push('\n');

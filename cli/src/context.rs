@@ -1,12 +1,13 @@
 //! Where a command runs: its home, its store, its writers, and what the environment says.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use runwarden_host::model::{Actor, Entity};
+use runwarden_host::model::{Actor, Entity, Reference};
 use runwarden_host::policy::Limits;
 use runwarden_host::store::{OpenMode, StoreError, Tuning};
 use runwarden_host::verbs::resolve;
@@ -28,6 +29,7 @@ pub(crate) struct Context {
     /// The writers.
     pub(crate) output: Output,
     config: Config,
+    warned: OnceCell<()>,
 }
 
 impl Context {
@@ -49,7 +51,11 @@ impl Context {
             program,
             shim: SHIM,
         };
-        Ok(Self { output, config })
+        Ok(Self {
+            output,
+            config,
+            warned: OnceCell::new(),
+        })
     }
 
     /// Opens the store, making it if it is missing.
@@ -59,7 +65,7 @@ impl Context {
         Ok(host)
     }
 
-    /// Opens the store that is there.
+    /// Opens the store that is there to read and to write.
     pub(crate) fn open(&self) -> Outcome<Host> {
         Ok(Host::open(self.config.clone(), OpenMode::Existing)?)
     }
@@ -77,12 +83,49 @@ impl Context {
         }
     }
 
-    /// Opens the store if it is there.
-    pub(crate) fn open_if_present(&self) -> Outcome<Option<Host>> {
-        match Host::open(self.config.clone(), OpenMode::Existing) {
+    /// Opens the store that is there for a command that only reads, also where it cannot be written.
+    pub(crate) fn read(&self) -> Outcome<Host> {
+        Ok(self.readable()?)
+    }
+
+    /// The same if the store is there.
+    pub(crate) fn read_if_present(&self) -> Outcome<Option<Host>> {
+        match self.readable() {
             Ok(host) => Ok(Some(host)),
             Err(Error::Store(StoreError::Missing { .. })) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the store for a command that reads what is installed: makes it, and brings the bundled policies into it,
+    /// where that can be done.
+    pub(crate) fn read_or_create(&self) -> Outcome<Host> {
+        let made = Host::open(self.config.clone(), OpenMode::Create).and_then(|host| {
+            host.ensure_bundled()?;
+            Ok(host)
+        });
+        match made {
+            Err(Error::Store(unwritable @ StoreError::ReadOnly { .. })) => match self.read_if_present()? {
+                Some(host) => Ok(host),
+                None => Err(unwritable.into()),
+            },
+            made => Ok(made?),
+        }
+    }
+
+    fn readable(&self) -> Result<Host, Error> {
+        // Opened for writing first: an end that waits is recorded by whoever reads it.
+        match Host::open(self.config.clone(), OpenMode::Existing) {
+            Err(Error::Store(StoreError::ReadOnly { .. })) => Host::open(self.config.clone(), OpenMode::ReadOnly),
+            opened => opened,
+        }
+    }
+
+    /// Says once that what is shown is not the last word.
+    pub(crate) fn warn_that_an_end_waits(&self, reference: &Reference) {
+        if self.warned.set(()).is_ok() {
+            let said = format!("{reference} has ended, and the store cannot be written: its end waits to be recorded");
+            self.output.warn(&said);
         }
     }
 
@@ -174,7 +217,7 @@ fn zone() -> TimeZone {
 }
 
 /// Columns of the page: `COLUMNS`, else those of the terminal, else no limit.
-fn width() -> Option<u16> {
+pub(crate) fn width() -> Option<u16> {
     let told = variable("COLUMNS")
         .and_then(|value| value.to_str()?.parse().ok())
         .filter(|width| *width > 0);

@@ -78,7 +78,7 @@ impl Failure {
     }
 
     /// Adds every source of an error to the causes.
-    pub(crate) fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
+    fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
         let mut source = error.source();
         while let Some(error) = source {
             self.causes.push(error.to_string());
@@ -90,8 +90,14 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
         let said = error.to_string();
-        match &error {
+        match error {
             Error::NotFound { .. } => {
                 Self::new(Exit::UNKNOWN, "not_found", said).hint("`runwarden ls --all` shows everything in the store")
             }
@@ -155,7 +161,9 @@ fn of_store(error: &StoreError, said: String) -> Failure {
         StoreError::Full { .. } => {
             Failure::new(Exit::IO, "full", said).hint("make room on that device, then try again")
         }
-        StoreError::ReadOnly { .. } => Failure::new(Exit::IO, "read_only", said).hint(elsewhere),
+        StoreError::ReadOnly { .. } => Failure::new(Exit::IO, "read_only", said).hint(
+            "what is there can still be read; to write, choose another home: export RUNWARDEN_HOME=/var/tmp/runwarden",
+        ),
         StoreError::Missing { .. } => Failure::new(Exit::UNKNOWN, "no_store", said)
             .hint("`runwarden run -- PROGRAM` makes it and starts something"),
         StoreError::Corrupt { .. } => {

@@ -326,6 +326,5 @@ fn a_run_started_below_while_its_play_is_killed_is_killed_too() {
         [status(&home, "deaf"), status(&home, "late"), status(&home, "p")],
         ["cancelled", "cancelled", "blocked"]
     );
-    home.run(&["run", "-d", "--parent", "p", "--", "sleep", "600"])
-        .exits(5);
+    home.run(&["run", "-d", "--parent", "p", "--", "sleep", "600"]).exits(5);
 }

@@ -86,8 +86,37 @@ fn a_narrow_page_loses_columns_and_a_wide_one_has_them_all() {
     assert!(wide.contains("CAUSE") && wide.contains("TOOK"), "{wide}");
     let history = home.run_with(&["history"], &[("COLUMNS", "40")]).exits(0).out;
     assert!(history.lines().all(|line| line.chars().count() <= 40), "{history}");
+    assert!(history.contains("run.started.ok by operator:"), "{history}");
     let policies = home.run_with(&["policy", "ls"], &[("COLUMNS", "60")]).exits(0).out;
     assert!(policies.lines().all(|line| line.chars().count() <= 60), "{policies}");
+}
+
+#[test]
+fn words_are_broken_at_the_end_of_a_narrow_page_and_what_is_copied_is_not() {
+    let home = Home::new();
+    home.detach(
+        "r",
+        &["--", "sh", "-c", "exit 3 # and a command that is longer than a line"],
+    );
+    home.over("r");
+    let page = |question: &[&str]| home.run_with(question, &[("COLUMNS", "40")]).exits(0).out;
+    for question in [
+        &["show", "r"][..],
+        &["show", "r", "--command"],
+        &["history", "r"],
+        &["policy", "show", "run"],
+        &["-h"],
+    ] {
+        let said = page(question);
+        let too_long = said.lines().filter(|line| line.chars().count() > 40);
+        // A path, a digest and the name of an interface are one word, and stay one beside their name.
+        let has_a_break = |line: &&str| {
+            line.rsplit_once(' ')
+                .is_some_and(|(before, _)| before.trim_end().len() > 15)
+        };
+        assert_eq!(too_long.into_iter().find(has_a_break), None, "{said}");
+    }
+    assert!(page(&["show", "r"]).contains("run.failed.exit_nonzero"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod kill_stores;
 mod kill_vectors;
 mod killing;
 mod listing;
+mod living;
 mod orphans;
 mod policies;
 mod reading;

@@ -66,9 +66,9 @@ fn drawings_mark_what_matters() {
     insta::assert_snapshot!("dispatch_mermaid", drawn("mermaid"));
     let svg = drawn("svg");
     for class in [
-        "class=\"initial\"",
-        "class=\"terminal\"",
-        "class=\"terminal success\"",
+        "class=\"status initial\"",
+        "class=\"status terminal\"",
+        "class=\"status terminal success\"",
         "class=\"edge restricted\"",
     ] {
         assert!(svg.contains(class), "{class}: {svg}");
@@ -120,6 +120,7 @@ fn a_matrix_has_a_cell_for_every_ordered_pair() {
         .exits(0)
         .out;
     assert!(narrow.contains("pending → prepared"), "{narrow}");
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! kill: everything a run started is gone when it says so, and it says nothing else.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Home, answered, lives, opened, until};
@@ -292,4 +294,74 @@ fn one_that_cannot_be_asked_keeps_no_other_from_being_stopped_and_told() {
     assert_eq!(home.json(&["show", "two"])["status"], "cancelled");
     std::fs::rename(runs.join("away"), runs.join("one")).expect("a directory of ours");
     home.done(&["kill", "one"]);
+}
+
+/// A group of processes that can be frozen so that SIGKILL waits for the thaw: the first freezer of Linux. Dropped, it
+/// lets everybody go on.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    /// None where there is no such freezer, or this user may not use it.
+    fn new() -> Option<Self> {
+        let group = PathBuf::from(format!("/sys/fs/cgroup/freezer/runwarden-test-{}", std::process::id()));
+        std::fs::create_dir(&group).ok()?;
+        let freezer = Self(group);
+        freezer.0.join("freezer.state").exists().then_some(freezer)
+    }
+
+    fn write(&self, name: &str, words: &str) {
+        std::fs::write(self.0.join(name), words).expect("the group is ours");
+    }
+
+    fn freeze(&self, pid: &str) {
+        self.write("cgroup.procs", pid);
+        self.write("freezer.state", "FROZEN");
+        until("the process is frozen", || {
+            std::fs::read_to_string(self.0.join("freezer.state")).is_ok_and(|state| state.trim() == "FROZEN")
+        });
+    }
+
+    fn thaw(&self) {
+        self.write("freezer.state", "THAWED");
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        // A process that is dead already leaves its group when somebody has seen its end.
+        let root = Path::new("/sys/fs/cgroup/freezer/cgroup.procs");
+        for pid in std::fs::read_to_string(self.0.join("cgroup.procs"))
+            .unwrap_or_default()
+            .lines()
+        {
+            let _ = std::fs::write(root, pid);
+        }
+        until("the group is empty", || std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn who_cannot_be_killed_is_named_and_the_run_is_not_said_to_be_stopped() {
+    let Some(freezer) = Freezer::new() else { return };
+    let home = Home::new();
+    home.detach("one", &["--", "sleep", "600"]);
+    let pid = home.json(&["show", "one"])["runtime"]["pid"].to_string();
+    freezer.freeze(&pid);
+    let target = target(home.run(&["kill", "one", "--grace", "0", "--json"]).exits(1));
+    assert_eq!(
+        (&target["outcome"], &target["stopped"]),
+        (&json!("incomplete"), &json!(false))
+    );
+    assert_eq!(target["survivors"][0]["pid"].to_string(), pid, "{target}");
+    assert_eq!(target["survivors"][0]["comm"], "sleep", "{target}");
+    let shown = home.json(&["show", "one"]);
+    assert_eq!(
+        (&shown["status"], &shown["runtime"]["state"]),
+        (&json!("running"), &json!("stopping"))
+    );
+    assert_eq!(shown["runtime"]["stop_unconfirmed"], true, "{shown}");
+    freezer.thaw();
+    let over = home.over("one");
+    assert_eq!(over["reason"]["code"], "run.cancelled.force_kill", "{over}");
 }

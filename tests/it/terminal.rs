@@ -5,7 +5,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::json;
@@ -72,11 +74,29 @@ impl Terminal {
         Self::start(home.command(&[&["run", "--id", "one"], options, &["--", "sh", "-c", text]].concat()))
     }
 
+    /// Reads what there is, as fast as a terminal does: with a pause for every few bytes, a program that writes without
+    /// end would be ahead of us by more than we ever read.
     fn look(&mut self) {
+        const AT_ONCE: usize = 1 << 20;
         let mut chunk = [0; 4096];
-        while let Ok(length @ 1..) = rustix::io::read(&self.master, &mut chunk) {
-            self.seen.extend_from_slice(&chunk[..length]);
+        let enough = self.seen.len() + AT_ONCE;
+        while self.seen.len() < enough {
+            match rustix::io::read(&self.master, &mut chunk) {
+                Ok(length @ 1..) => self.seen.extend_from_slice(&chunk[..length]),
+                _ if self.has_more() => {}
+                _ => return,
+            }
         }
+    }
+
+    /// Whether more comes within a moment.
+    fn has_more(&self) -> bool {
+        const MOMENT: Timespec = Timespec {
+            tv_sec: 0,
+            tv_nsec: 2_000_000,
+        };
+        let mut watched = [PollFd::new(&self.master, PollFlags::IN)];
+        poll(&mut watched, Some(&MOMENT)).is_ok() && watched[0].revents().contains(PollFlags::IN)
     }
 
     fn text(&self) -> String {
@@ -115,6 +135,12 @@ impl Terminal {
         });
         self.look();
         status.expect("it has ended")
+    }
+
+    /// Hangs up as a shell does that loses its terminal: on the whole process group of its job.
+    fn hangs_up(&self) {
+        let group = Pid::from_raw(self.child.id().cast_signed()).expect("a number");
+        kill_process_group(group, Signal::HUP).expect("it is there: nobody has waited for it");
     }
 
     /// Closes the terminal under its program, and waits for the end of that.
@@ -260,13 +286,17 @@ fn the_key_to_detach_leaves_the_run_alive_and_the_terminal_as_it_was() {
 
 #[test]
 fn the_loss_of_the_terminal_stops_everything() {
-    for text in [
-        "echo ready; sleep 600",
-        "echo ready; exec yes",
-        r#"trap "" HUP; echo ready; sleep 600 & wait"#,
-    ] {
+    const DEAF: &str = r#"trap "" HUP; echo ready; sleep 600 & wait"#;
+    let cases: [(&[&str], &str); 5] = [
+        (&[], "echo ready; sleep 600"),
+        (&[], "echo ready; exec yes"),
+        (&[], DEAF),
+        (&["--no-tty"], "echo ready; sleep 600"),
+        (&["--no-tty"], DEAF),
+    ];
+    for (options, text) in cases {
         let home = Home::new();
-        let mut terminal = Terminal::run(&home, &[], text);
+        let mut terminal = Terminal::run(&home, options, text);
         terminal.sees("ready", 1);
         terminal.closed();
         let over = home.over("one");
@@ -274,20 +304,23 @@ fn the_loss_of_the_terminal_stops_everything() {
             (&over["status"], &over["reason"]["code"]),
             (&json!("cancelled"), &json!("run.cancelled.hangup"))
         );
-        assert_eq!(over["fields"]["cause"], "hangup", "{text}");
+        assert_eq!(over["fields"]["cause"], "hangup", "{options:?} {text}");
     }
 }
 
 #[test]
 fn the_loss_of_the_terminal_detaches_when_that_was_asked_for() {
-    let home = Home::new();
-    let mut terminal = Terminal::run(&home, &["--on-hangup", "detach"], "echo ready; exec sleep 600");
-    terminal.sees("ready", 1);
-    assert_eq!(terminal.closed().code(), Some(3));
-    let shown = home.json(&["show", "one"]);
-    assert_eq!(shown["status"], "running");
-    assert!(lives(&shown["runtime"]["pid"].to_string()));
-    home.done(&["kill", "one"]);
+    for options in [&["--on-hangup", "detach"][..], &["--on-hangup", "detach", "--no-tty"]] {
+        let home = Home::new();
+        let mut terminal = Terminal::run(&home, options, "echo ready; exec sleep 600");
+        terminal.sees("ready", 1);
+        terminal.hangs_up();
+        assert_eq!(terminal.closed().code(), Some(3), "{options:?}");
+        let shown = home.json(&["show", "one"]);
+        assert_eq!(shown["status"], "running", "{options:?}");
+        assert!(lives(&shown["runtime"]["pid"].to_string()), "{options:?}");
+        home.done(&["kill", "one"]);
+    }
 }
 
 #[test]
@@ -384,8 +417,8 @@ fn an_interrupt_to_the_command_itself_stops_what_has_a_pseudo_terminal_of_its_ow
     let home = Home::new();
     let mut terminal = Terminal::run(&home, &[], "echo ready; exec sleep 600");
     terminal.sees("ready", 1);
-    let command = rustix::process::Pid::from_child(&terminal.child);
-    rustix::process::kill_process(command, rustix::process::Signal::INT).expect("our own child");
+    let command = Pid::from_child(&terminal.child);
+    rustix::process::kill_process(command, Signal::INT).expect("our own child");
     assert_eq!(terminal.ends().code(), Some(143), "{}", terminal.text());
     assert!(!terminal.text().contains("passed on"), "{}", terminal.text());
     assert_eq!(home.over("one")["reason"]["code"], "run.cancelled.sigint");

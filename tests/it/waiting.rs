@@ -1,8 +1,10 @@
 //! wait: its line, its exit codes, its signals.
 
+use std::process::{Command, Stdio};
+
 use serde_json::json;
 
-use crate::harness::{Home, answered, until_watching};
+use crate::harness::{Home, PROGRAM, answered, until_watching};
 
 fn ended(home: &Home, id: &str, status: &str, code: &str) {
     home.done(&["create", "session", "--id", id]);
@@ -148,13 +150,55 @@ fn an_end_is_told_soon_after_it_happened() {
 }
 
 #[test]
+fn where_files_cannot_be_watched_an_end_is_still_told() {
+    let home = Home::new();
+    home.done(&["create", "session", "--id", "slow"]);
+    // The administrator of a user namespace of his own may forbid himself every watch.
+    let text = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" wait slow";
+    if !may_unshare() {
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", text, PROGRAM]);
+    command.env("RUNWARDEN_HOME", home.home());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let waiter = command.spawn().expect("unshare is there");
+    until_watching(&waiter);
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", waiter.id())).expect("it lives");
+    let watches = descriptors
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    assert!(
+        watches
+            .into_iter()
+            .all(|target| !target.to_string_lossy().contains("inotify"))
+    );
+    home.done(&["transition", "slow", "completed", "--reason", "run.completed.ok"]);
+    let answer = answered(waiter, "wait slow without watches".to_owned()).exits(0);
+    assert!(answer.out.contains("\tstatus=completed\t"), "{answer:?}");
+}
+
+/// Whether this user may make a user namespace and limit it.
+fn may_unshare() -> bool {
+    let mut attempt = Command::new("unshare");
+    attempt.args([
+        "--user",
+        "--map-root-user",
+        "sh",
+        "-c",
+        "echo 0 > /proc/sys/user/max_inotify_instances",
+    ]);
+    attempt.output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
 fn an_interrupted_wait_ends_with_3() {
     let home = Home::new();
     home.done(&["create", "session", "--id", "slow"]);
     for signal in ["INT", "TERM"] {
         let waiter = home.command(&["wait", "slow"]).spawn().expect("the program starts");
         until_watching(&waiter);
-        let sent = std::process::Command::new("kill")
+        let sent = Command::new("kill")
             .args(["-s", signal, &waiter.id().to_string()])
             .output();
         assert!(sent.expect("kill is there").status.success());

@@ -2,20 +2,25 @@
 
 use runwarden_host::Host;
 use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp};
-use runwarden_host::verbs::settle;
+use runwarden_host::verbs::{Standing, standing};
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Page, between, span};
 use crate::parse::signal_name;
 
-/// The entity as it is now: an end that nobody recorded yet is read from its run directory.
-pub(super) fn settled(host: &Host, entity: Entity) -> Outcome<Entity> {
+/// The entity as it is now: an end that nobody recorded yet is read from its run directory. Where it cannot be recorded,
+/// the entity as it is stored, with a warning.
+pub(super) fn settled(context: &Context, host: &Host, entity: Entity) -> Outcome<Entity> {
     if entity.terminal {
-        Ok(entity)
-    } else {
-        Ok(settle(host, entity)?)
+        return Ok(entity);
     }
+    let found = standing(host, entity)?;
+    if let Standing::EndWaits(entity) = &found {
+        context.warn_that_an_end_waits(&entity.reference);
+    }
+    Ok(found.into_entity())
 }
 
 /// How it ended, in a word or two: `exit 7`, `SIGKILL`, `timeout`.
@@ -64,7 +69,7 @@ pub(super) fn text_of(value: &Value) -> String {
 }
 
 /// A word as a shell would read it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "@%+=:,./-_".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -5,6 +5,7 @@ use runwarden_host::store::{AdminQuery, HistoryQuery};
 use runwarden_host::verbs::{admin_json, history_json};
 use serde_json::Value;
 
+use super::entity::settled;
 use crate::context::{Context, meant};
 use crate::errors::Outcome;
 use crate::exit::Exit;
@@ -51,7 +52,7 @@ pub(crate) enum Scope {
 
 /// Reads the history.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
-    let host = context.open()?;
+    let host = context.read()?;
     if args.admin {
         let known =
             |word: &String| meant(&host, word).map_or_else(|_| word.clone(), |entity| entity.reference.to_string());
@@ -77,7 +78,10 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
         Ok(host.store().history(&query)?)
     };
     let rows = match meant(&host, word) {
-        Ok(entity) => of(&entity.reference.id)?,
+        Ok(entity) => {
+            let entity = settled(context, &host, entity)?;
+            of(&entity.reference.id)?
+        }
         // A removed entity keeps its history, and only its whole id means it.
         Err(failure) if failure.exit == Exit::UNKNOWN => {
             let rows = of(word.rsplit('/').next().unwrap_or(word))?;
@@ -135,7 +139,28 @@ fn history_text(rows: &[HistoryRow], scope: Scope, page: &Page) -> Text {
         ]);
         table.row(cells);
     }
-    table.text(page)
+    if table.shows("REASON", page) {
+        table.text(page)
+    } else {
+        stacked(rows, scope, page)
+    }
+}
+
+/// For a narrow page: when and what on a line, and below it why and by whom.
+fn stacked(rows: &[HistoryRow], scope: Scope, page: &Page) -> Text {
+    let mut text = Text::new();
+    for row in rows {
+        let mut first = Text::styled(Style::Dim, moment(row.at, page)).and("  ");
+        if scope == Scope::All {
+            first = first.and_styled(Style::Strong, row.reference.to_string()).and("  ");
+        }
+        text.line(first.and(&row.status));
+        let why = format!("{} by {}", row.reason.code, row.actor);
+        for words in [Some(&why), row.reason.summary.as_ref()].into_iter().flatten() {
+            text.line(Text::hanging(Text::of("  "), 2, words, page));
+        }
+    }
+    text
 }
 
 fn admin_text(events: &[AdminEvent], page: &Page) -> Text {

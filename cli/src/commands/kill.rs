@@ -87,8 +87,8 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
     match &told {
         Told::Done(killing) => {
             for (what, error) in &killing.failures {
-                let failure = Failure::new(Exit::IO, "system", format!("{what} was not killed"));
-                context.output.complain(&failure.caused_by(error));
+                let failure = Failure::from(error).cause(format!("{what} was not killed"));
+                context.output.complain(&failure);
             }
         }
         Told::Interrupted => context.output.complain(
@@ -281,16 +281,5 @@ fn fits(columns: usize, page: &Page) -> bool {
 /// Words below a line, further in, broken between words where the page ends.
 fn wrapped(text: &mut Text, margin: &str, words: &str, page: &Page) {
     let margin = format!("{margin}  ");
-    let mut line = margin.clone();
-    for word in words.split(' ') {
-        let is_empty = line.len() == margin.len();
-        if !is_empty && !fits(line.len() + 1 + word.len(), page) {
-            text.line(Text::of(&line));
-            line.clone_from(&margin);
-        } else if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    text.line(Text::of(&line));
+    text.line(Text::hanging(Text::of(&margin), margin.len(), words, page));
 }

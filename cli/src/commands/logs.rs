@@ -5,7 +5,7 @@ use std::io::{BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 
 use runwarden_host::model::{Bytes, Entity, Timestamp};
 use runwarden_host::process::{RunDir, Segment, Stream};
-use runwarden_host::verbs::settle;
+use runwarden_host::verbs::standing;
 use runwarden_host::{Host, Watch};
 use serde_json::json;
 
@@ -45,7 +45,7 @@ What it wrote to standard output goes to standard output, what it wrote to stand
 
 /// Prints the logs.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
-    let host = context.open()?;
+    let host = context.read()?;
     let entity = meant(&host, &args.reference)?;
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     if runtimes.iter().all(|runtime| runtime.run_dir.is_none()) {
@@ -85,7 +85,7 @@ fn follow(host: &Host, mut entity: Entity, directory: &RunDir, printer: &mut Pri
     loop {
         // Looked at first: whatever was written before the end is printed after it is seen.
         if let Some(found) = host.store().load(&entity.reference.id).map_err(std::io::Error::other)? {
-            entity = settle(host, found).map_err(std::io::Error::other)?;
+            entity = standing(host, found).map_err(std::io::Error::other)?.into_entity();
         }
         let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)));
         let alive = runtimes

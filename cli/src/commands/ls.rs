@@ -1,17 +1,19 @@
 //! `ls`: what is alive, and what ended lately.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use runwarden_host::Host;
 use runwarden_host::model::{DurationMs, Entity, RuntimeState, singular};
+use runwarden_host::process::Living;
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{EntityView, view};
+use runwarden_host::verbs::{EntityView, Seen, view};
 use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, ended_at, settled};
+use super::processes;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
-use crate::output::{Column, Page, Report, Style, Table, Text, ago};
+use crate::output::{Column, Page, Report, Style, Table, Text, ago, span, stems};
 use crate::select::{SelectorArgs, choose};
 
 /// How many ended entities are shown when nothing is asked for in particular.
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Show what is linked below what
     #[arg(long, help_heading = "Shape")]
     tree: bool,
+    /// Show the live processes of each run below it
+    #[arg(long, help_heading = "Shape")]
+    processes: bool,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -51,11 +56,14 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden ls plays --live
   runwarden ls --failed --since yesterday
   runwarden ls --tag team=core --tree
+  runwarden ls --live --tree --processes
   runwarden ls --all --json | jq -r '.[] | select(.fields.exit_code == 137) | .ref'";
 
 /// Entities, newest first.
 pub(crate) struct Listing {
     views: Vec<EntityView>,
+    /// What was seen of the processes of those that have any, by row, where that was asked for.
+    seen: HashMap<i64, Seen>,
     shape: Shape,
     /// More ended earlier than is shown.
     more: bool,
@@ -74,9 +82,10 @@ enum Shape {
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
     let shape = if args.tree { Shape::Tree } else { Shape::List };
     let unasked = args.words.is_empty() && args.selectors.is_empty() && args.statuses.is_empty() && !args.ended;
-    let Some(host) = context.open_if_present()? else {
+    let Some(host) = context.read_if_present()? else {
         return Ok(Listing {
             views: Vec::new(),
+            seen: HashMap::new(),
             shape,
             more: false,
             unasked,
@@ -87,21 +96,38 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         return Err(failure);
     }
     let (mut entities, more) = if references.words.is_empty() {
-        found(&host, args, kind)?
+        found(context, &host, args, kind)?
     } else {
-        (mentioned(&host, &references.words)?, false)
+        (mentioned(context, &host, &references.words)?, false)
     };
     entities.truncate(args.limit.unwrap_or(usize::MAX));
-    let views = entities
+    let mut views: Vec<EntityView> = entities
         .into_iter()
         .map(|entity| Ok(view(&host, entity)?))
         .collect::<Outcome<_>>()?;
+    let seen = if args.processes {
+        look(&host, &mut views)?
+    } else {
+        HashMap::new()
+    };
     Ok(Listing {
         views,
+        seen,
         shape,
         more,
         unasked,
     })
+}
+
+/// Looks at the processes of what is listed, and adds them to its documents.
+fn look(host: &Host, views: &mut [EntityView]) -> Outcome<HashMap<i64, Seen>> {
+    let mut found = HashMap::new();
+    for view in views {
+        let seen = processes::seen_of(host, view)?;
+        processes::add_seen(&mut view.json, seen.as_ref());
+        found.extend(seen.map(|seen| (view.entity.row, seen)));
+    }
+    Ok(found)
 }
 
 /// Words that are no kind.
@@ -135,7 +161,7 @@ fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)>
     Ok((kind, references))
 }
 
-fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
+fn mentioned(context: &Context, host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     let chosen = choose(host, words, &SelectorArgs::default(), &EntityQuery::default())?;
     if let Some(mut failure) = chosen.failures.into_iter().next() {
         if failure.code == "not_found" && words.len() == 1 {
@@ -147,11 +173,11 @@ fn mentioned(host: &Host, words: &[String]) -> Outcome<Vec<Entity>> {
     }
     let mut seen = HashSet::new();
     let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));
-    distinct.map(|entity| settled(host, entity)).collect()
+    distinct.map(|entity| settled(context, host, entity)).collect()
 }
 
 /// What selectors choose; whether more ended earlier.
-fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
+fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
     let mut query = EntityQuery {
         kind,
         statuses: args.statuses.clone(),
@@ -167,7 +193,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
             .store()
             .list(&query)?
             .into_iter()
-            .map(|entity| settled(host, entity))
+            .map(|entity| settled(context, host, entity))
             .collect::<Outcome<_>>()?;
         let still = |entity: &Entity| !args.live || !entity.terminal;
         return Ok((listed.into_iter().filter(still).collect(), false));
@@ -178,7 +204,7 @@ fn found(host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>
     })?;
     let mut entities: Vec<Entity> = alive
         .into_iter()
-        .map(|entity| settled(host, entity))
+        .map(|entity| settled(context, host, entity))
         .collect::<Outcome<_>>()?;
     let limit = Some(ENDED_MAX.saturating_add(1));
     let ended = host.store().list(&EntityQuery {
@@ -215,12 +241,14 @@ impl Report for Listing {
             return self.empty();
         }
         let mut table = Table::new(&COLUMNS);
-        let rows = match self.shape {
-            Shape::List => self.views.iter().map(|view| (String::new(), view)).collect(),
-            Shape::Tree => tree(&self.views),
-        };
-        for (stem, view) in rows {
-            table.row(row(&stem, view, page));
+        let rows = self.rows();
+        let depths: Vec<usize> = rows.iter().map(|(depth, _)| *depth).collect();
+        for (stem, (_, member)) in stems(&depths).iter().zip(rows) {
+            table.row(match member {
+                Member::Entity(view) => row(stem, view, page),
+                Member::Process(process) => process_row(stem, process),
+                Member::Unseen(why) => unseen_row(stem, why),
+            });
         }
         let mut text = table.text(page);
         if self.more {
@@ -230,7 +258,38 @@ impl Report for Listing {
     }
 }
 
+/// What a row is about.
+enum Member<'a> {
+    Entity(&'a EntityView),
+    Process(&'a Living),
+    /// Why no process of the entity above is listed.
+    Unseen(Text),
+}
+
 impl Listing {
+    /// What is listed, in order, with how far below the margin each stands.
+    fn rows(&self) -> Vec<(usize, Member<'_>)> {
+        let entities = match self.shape {
+            Shape::List => self.views.iter().map(|view| (0, view)).collect(),
+            Shape::Tree => tree(&self.views),
+        };
+        let mut rows = Vec::new();
+        for (depth, view) in entities {
+            rows.push((depth, Member::Entity(view)));
+            match self.seen.get(&view.entity.row) {
+                Some(Seen::Processes(found)) => {
+                    rows.extend(found.iter().map(|one| (depth + 1 + one.depth, Member::Process(one))));
+                }
+                Some(seen) => {
+                    let why = processes::lines(seen).into_iter();
+                    rows.extend(why.map(|why| (depth + 1, Member::Unseen(why))));
+                }
+                None => {}
+            }
+        }
+        rows
+    }
+
     fn empty(&self) -> Text {
         if !self.unasked {
             return Text::of("Nothing matches.");
@@ -271,6 +330,25 @@ fn lives_on(view: &EntityView) -> Text {
     }
 }
 
+fn process_row(stem: &str, process: &Living) -> Vec<Text> {
+    let age = DurationMs::from_ms(i64::try_from(process.age_seconds.saturating_mul(1000)).unwrap_or(i64::MAX));
+    vec![
+        Text::of(stem).with(processes::numbered(process)),
+        processes::words(process),
+        Text::new(),
+        Text::new(),
+        Text::styled(Style::Dim, span(age)),
+        Text::new(),
+    ]
+}
+
+fn unseen_row(stem: &str, why: Text) -> Vec<Text> {
+    let mut cells = vec![Text::new(); COLUMNS.len()];
+    cells[0] = Text::of(stem).and("…");
+    cells[1] = why;
+    cells
+}
+
 /// Its name, else its command, else what its reason says.
 fn called(view: &EntityView) -> String {
     let command = || view.work.as_ref().map(|work| command_line(&work["argv"]));
@@ -283,45 +361,26 @@ fn called(view: &EntityView) -> String {
         .unwrap_or_default()
 }
 
-/// Every entity below its first listed parent, with the lines that lead to it.
-fn tree(views: &[EntityView]) -> Vec<(String, &EntityView)> {
+/// Every entity below its first listed parent, with how far below.
+fn tree(views: &[EntityView]) -> Vec<(usize, &EntityView)> {
     let reference = |view: &EntityView| view.entity.reference.to_string();
     let listed: HashSet<String> = views.iter().map(reference).collect();
     let parent = |view: &EntityView| view.parents.iter().find(|parent| listed.contains(*parent)).cloned();
     let mut rows = Vec::new();
     let mut seen = HashSet::new();
-    let roots: Vec<&EntityView> = views.iter().filter(|view| parent(view).is_none()).collect();
-    // Each entry: the view, what its own line begins with, what the lines below it begin with.
-    let mut open: Vec<(&EntityView, String, String)> = roots
-        .into_iter()
-        .rev()
-        .map(|view| (view, String::new(), String::new()))
-        .collect();
-    while let Some((view, stem, below)) = open.pop() {
+    let roots = views.iter().filter(|view| parent(view).is_none());
+    let mut open: Vec<(usize, &EntityView)> = roots.rev().map(|view| (0, view)).collect();
+    while let Some((depth, view)) = open.pop() {
         if !seen.insert(view.entity.row) {
             continue;
         }
         let own = reference(view);
-        let children: Vec<&EntityView> = views
-            .iter()
-            .filter(|child| parent(child).as_ref() == Some(&own))
-            .collect();
-        for (place, child) in children.iter().enumerate().rev() {
-            let (branch, trunk) = if place + 1 == children.len() {
-                ("└─ ", "   ")
-            } else {
-                ("├─ ", "│  ")
-            };
-            open.push((child, format!("{below}{branch}"), format!("{below}{trunk}")));
-        }
-        rows.push((stem, view));
+        let children = views.iter().filter(|child| parent(child).as_ref() == Some(&own));
+        open.extend(children.rev().map(|child| (depth + 1, child)));
+        rows.push((depth, view));
     }
     // A circle of links has no root: what is in it is listed all the same.
-    rows.extend(
-        views
-            .iter()
-            .filter(|view| !seen.contains(&view.entity.row))
-            .map(|view| (String::new(), view)),
-    );
+    let rest = views.iter().filter(|view| !seen.contains(&view.entity.row));
+    rows.extend(rest.map(|view| (0, view)));
     rows
 }

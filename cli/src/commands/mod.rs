@@ -11,6 +11,7 @@ pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod policy;
+mod processes;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod show;

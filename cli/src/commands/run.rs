@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
+use std::path::Path;
 
 use runwarden_host::Host;
 use runwarden_host::model::{Create, Entity};
-use runwarden_host::process::Io;
+use runwarden_host::process::{AtLogout, Io, Login, ignore_hangup};
 use runwarden_host::verbs::{
     Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, run, view,
 };
@@ -76,7 +77,12 @@ With a pseudo-terminal, Ctrl-C is the program's, and Ctrl-\\ then d detaches.";
 pub(crate) fn execute(context: &Context, args: &Args) -> Exit {
     if args.detach {
         return match begin(context, args, Io::Null).map_err(|failure| *failure) {
-            Ok((host, Begun::Running(running))) => detached(context, &host, *running),
+            Ok((host, Begun::Running(running))) => {
+                if !args.quiet {
+                    say_what_a_logout_does(context, &running.entity);
+                }
+                detached(context, &host, *running)
+            }
             Ok((host, Begun::Replayed(entity))) => announce(context, &host, *entity),
             Ok((host, Begun::Failed(failure))) => {
                 let exit = announce(context, &host, failure.entity.clone());
@@ -123,11 +129,9 @@ fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
     if let Some(id) = claimed {
         match enclosing(host, &id)? {
             Enclosing::Inside(entity) => create.parents.push(entity.reference),
-            Enclosing::Unproven => context
-                .output
-                .note(&Text::styled(Style::Notice, "warning:").and(format!(
-                    " RUNWARDEN_ID names {id}, and this process is not inside it: not linked below it"
-                ))),
+            Enclosing::Unproven => context.output.warn(&format!(
+                "RUNWARDEN_ID names {id}, and this process is not inside it: not linked below it"
+            )),
         }
     }
     Ok(create)
@@ -139,6 +143,21 @@ fn detached(context: &Context, host: &Host, running: Running) -> Exit {
         tracing::warn!(%error, "the shim did not take leave");
     }
     announce(context, host, entity)
+}
+
+/// One line where the system ends what a user leaves running, with what to type.
+fn say_what_a_logout_does(context: &Context, entity: &Entity) {
+    let reference = &entity.reference;
+    match Login::read(Path::new("/")).at_logout() {
+        AtLogout::Survives => {}
+        AtLogout::EndsWithSession => context.output.warn(&format!(
+            "{reference} ends when you log out (KillUserProcesses=yes); to keep what you start: \
+             loginctl enable-linger; systemd-run --user --scope runwarden run --detach …"
+        )),
+        AtLogout::EndsWithManager => context.output.warn(&format!(
+            "{reference} ends with your last session; to keep it: loginctl enable-linger"
+        )),
+    }
 }
 
 /// The reference alone, or the entity.
@@ -177,6 +196,9 @@ fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
     let io = if args.tty || (streams == Streams::AllTerminals && !args.no_tty) {
         Io::Pty(window().unwrap_or_default())
     } else {
+        if args.on_hangup == OnHangup::Detach {
+            ignore_hangup();
+        }
         let stdin = std::io::stdin().as_fd().try_clone_to_owned();
         Io::Inherit(stdin.map_err(|error| system(anyhow::Error::new(error).context("cannot pass standard input on")))?)
     };

@@ -1,9 +1,10 @@
 //! `show`: everything about one entity.
 
-use runwarden_host::verbs::{EntityView, view};
+use runwarden_host::verbs::{EntityView, Seen, view};
 use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, settled, text_of};
+use super::processes;
 use crate::context::{Context, meant};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -29,19 +30,21 @@ const EXAMPLES: &str = "EXAMPLES
 
 /// What is shown.
 pub(crate) enum Shown {
-    /// The entity.
-    Entity(Box<EntityView>),
+    /// The entity, and what was seen of its processes where any may live.
+    Entity(Box<EntityView>, Option<Seen>),
     /// Its work alone.
     Work(Value),
 }
 
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
-    let host = context.open()?;
-    let entity = settled(&host, meant(&host, &args.reference)?)?;
-    let view = view(&host, entity)?;
+    let host = context.read()?;
+    let entity = settled(context, &host, meant(&host, &args.reference)?)?;
+    let mut view = view(&host, entity)?;
     if !args.command {
-        return Ok(Shown::Entity(Box::new(view)));
+        let seen = processes::seen_of(&host, &view)?;
+        processes::add_seen(&mut view.json, seen.as_ref());
+        return Ok(Shown::Entity(Box::new(view), seen));
     }
     let reference = view.entity.reference.to_string();
     view.work.map(Shown::Work).ok_or_else(|| {
@@ -57,25 +60,20 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
 impl Report for Shown {
     fn json(&self) -> Value {
         match self {
-            Self::Entity(view) => view.json.clone(),
+            Self::Entity(view, _) => view.json.clone(),
             Self::Work(work) => work.clone(),
         }
     }
 
     fn text(&self, page: &Page) -> Text {
         match self {
-            Self::Entity(view) => entity_text(view, page),
-            Self::Work(work) => work_text(work),
+            Self::Entity(view, seen) => entity_text(view, seen.as_ref(), page),
+            Self::Work(work) => work_text(work, page),
         }
     }
 }
 
-/// One line: a name and what it has.
-fn line(name: &str, value: Text) -> Text {
-    Text::styled(Style::Dim, format!("{name:<10}")).and(" ").with(value)
-}
-
-fn entity_text(view: &EntityView, page: &Page) -> Text {
+fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
     let entity = &view.entity;
     let status = Text::styled(Style::of_status(entity.terminal, entity.success), &entity.status);
     let mut text = Text::styled(Style::Strong, entity.reference.to_string())
@@ -85,47 +83,67 @@ fn entity_text(view: &EntityView, page: &Page) -> Text {
     if !how.is_empty() {
         text = text.and(format!("  {how}"));
     }
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            text.line(line(name, Text::of(value)));
-        }
-    };
-    add("reason", Some(entity.reason.code.clone()));
-    add("", entity.reason.summary.clone());
+    let mut lines = Lines { text, page };
+    lines.add("reason", Some(entity.reason.code.clone()));
+    lines.add("", entity.reason.summary.clone());
     for evidence in &entity.reason.evidence {
-        add("evidence", Some(told(evidence)));
+        lines.add("evidence", Some(told(evidence)));
     }
-    add("name", entity.name.clone());
-    add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
-    add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
+    lines.add("name", entity.name.clone());
+    lines.add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
+    lines.add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
     let created = format!(
         "{} ({})",
         moment(entity.created_at, page),
         long_ago(entity.created_at, page)
     );
-    add("created", Some(created));
+    lines.add("created", Some(created));
     let ended = entity
         .structural
         .ended_at
         .map(|at| format!("{} ({})", moment(at, page), long_ago(at, page)));
-    add("ended", ended);
-    add(
+    lines.add("ended", ended);
+    lines.add(
         if entity.terminal { "took" } else { "for" },
         Some(duration(entity, page)),
     );
-    add("processes", view.json.get("runtime").and_then(runtime_line));
-    add("parents", Some(view.parents.join(", ")));
-    add("children", Some(view.children.join(", ")));
-    add("tags", Some(pairs(&view.json["tags"])));
-    add("fields", Some(pairs(&view.json["fields"])));
-    add("run dir", Some(text_of(&view.json["run_dir"])));
+    lines.add("processes", view.json.get("runtime").and_then(runtime_line));
+    for one in seen.map(processes::lines).unwrap_or_default() {
+        lines.text.line(heading("").with(one));
+    }
+    lines.add("parents", Some(view.parents.join(", ")));
+    lines.add("children", Some(view.children.join(", ")));
+    lines.add("tags", Some(pairs(&view.json["tags"])));
+    lines.add("fields", Some(pairs(&view.json["fields"])));
+    lines.add("run dir", Some(text_of(&view.json["run_dir"])));
     let digest: String = entity.policy.digest.chars().take(12).collect();
-    add(
+    lines.add(
         "policy",
         Some(format!("{}@{} ({digest})", entity.policy.name, entity.policy.version)),
     );
-    add("version", Some(entity.version.to_string()));
-    text
+    lines.add("version", Some(entity.version.to_string()));
+    lines.text
+}
+
+/// What is said of an entity, a name on each line.
+struct Lines<'a> {
+    text: Text,
+    page: &'a Page,
+}
+
+impl Lines<'_> {
+    /// Adds a name and what it has, if that is something.
+    fn add(&mut self, name: &str, value: Option<String>) {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            let line = Text::hanging(heading(name), 11, value, self.page);
+            self.text.line(line);
+        }
+    }
+}
+
+/// A name, as wide as the longest with its gap.
+fn heading(name: &str) -> Text {
+    Text::styled(Style::Dim, format!("{name:<10}")).and(" ")
 }
 
 /// What is known of its processes, on a line.
@@ -168,8 +186,8 @@ fn pairs(object: &Value) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn work_text(work: &Value) -> Text {
-    let mut text = Text::styled(Style::Strong, command_line(&work["argv"]));
+fn work_text(work: &Value, page: &Page) -> Text {
+    let mut text = Text::hanging(Text::new(), 2, command_line(&work["argv"]), page);
     let Some(parts) = work.as_object() else { return text };
     for (name, value) in parts.iter().filter(|(name, _)| *name != "argv") {
         let shown = match value {
@@ -179,7 +197,8 @@ fn work_text(work: &Value) -> Text {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        text.line(Text::styled(Style::Dim, format!("{name:<14}")).and(" ").and(shown));
+        let name = Text::styled(Style::Dim, format!("{name:<14}")).and(" ");
+        text.line(Text::hanging(name, 15, shown, page));
     }
     text
 }

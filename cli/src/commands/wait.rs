@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runwarden_host::Host;
 use runwarden_host::model::{DurationMs, Entity};
-use runwarden_host::verbs::{Finished, Going, Until, wait};
+use runwarden_host::verbs::{Finished, Going, News, Until, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::Context;
@@ -71,7 +71,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
     if args.references.is_empty() && args.selectors.is_empty() {
         return Err(Failure::usage("nothing to wait for is given").hint("`runwarden wait @` waits for the newest run"));
     }
-    let host = context.open()?;
+    let host = context.read()?;
     let chosen = chosen(&host, args)?;
     chosen
         .failures
@@ -179,7 +179,7 @@ impl Told<'_> {
         };
         tokio::select! {
             biased;
-            answered = wait(host, targets, until, |finished| self.tell(finished)) => {
+            answered = wait(host, targets, until, |news| self.tell(news)) => {
                 answered?;
                 Ok(Stopped::Answered)
             }
@@ -189,7 +189,14 @@ impl Told<'_> {
         }
     }
 
-    fn tell(&mut self, finished: Finished) -> Going {
+    fn tell(&mut self, news: News) -> Going {
+        let finished = match news {
+            News::Finished(finished) => finished,
+            News::EndWaits(reference) => {
+                self.context.warn_that_an_end_waits(&reference);
+                return Going::On;
+            }
+        };
         let line = match self.format {
             Format::Line => finished.line(),
             Format::Json => format!("{}\n", compact(&finished.json())).into_bytes(),

@@ -22,7 +22,7 @@ pub(crate) fn dot(graph: &Graph<'_>) -> String {
         if node.status.initial {
             writeln!(
                 text,
-                "    start{place} [shape=point, width=0.15];\n    start{place} -> n{place};"
+                "    start{place} [shape=point, width=0.15, fillcolor=black];\n    start{place} -> n{place};"
             )
             .expect(WRITES);
         }

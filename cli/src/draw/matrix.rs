@@ -44,7 +44,7 @@ pub(crate) fn matrix_text(lifecycle: &Lifecycle, page: &Page) -> Text {
         .unwrap_or_default();
     // A number, a name, and three columns for each status.
     if longest + 6 + statuses.len() * 4 > width {
-        return as_list(lifecycle);
+        return as_list(lifecycle, page);
     }
     let headings: Vec<&'static str> = (1..=statuses.len()).map(heading).collect();
     let mut columns = vec![Column::kept(""), Column::kept("FROM \\ TO")];
@@ -88,10 +88,10 @@ fn heading(number: usize) -> &'static str {
 }
 
 /// For a narrow page: what each status may become.
-fn as_list(lifecycle: &Lifecycle) -> Text {
+fn as_list(lifecycle: &Lifecycle, page: &Page) -> Text {
     let mut text = Text::new();
     for line in super::words::edge_lines(lifecycle) {
-        text.line(Text::of(line));
+        text.line(Text::hanging(Text::new(), 2, line, page));
     }
     text
 }

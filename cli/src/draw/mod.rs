@@ -1,5 +1,6 @@
 //! Drawings of a policy's graph. Names come from a stranger's component: each format escapes them in its own way.
 
+mod canvas;
 mod dot;
 mod graph;
 mod matrix;

@@ -8,12 +8,16 @@ mod style;
 mod table;
 mod text;
 mod time;
+mod tree;
+mod wrap;
 mod writer;
 
 pub(crate) use style::{ColourChoice, Style};
 pub(crate) use table::{Column, Table};
 pub(crate) use text::Text;
 pub(crate) use time::{ago, between, long_ago, moment, span};
+pub(crate) use tree::stems;
+pub(crate) use wrap::broken;
 pub(crate) use writer::{Form, Output, compact};
 
 use runwarden_host::model::Timestamp;

@@ -93,6 +93,12 @@ impl Table {
         Text::made(lines.join("\n"))
     }
 
+    /// Whether the page has room for a column.
+    pub(crate) fn shows(&self, heading: &str, page: &Page) -> bool {
+        let kept = self.kept(&self.widths(), page.width);
+        kept.iter().any(|place| self.columns[*place].heading == heading)
+    }
+
     /// The widest cell of each column.
     fn widths(&self) -> Vec<u16> {
         let mut table = Comfy::new();

@@ -81,6 +81,11 @@ impl Output {
         self.note(&text);
     }
 
+    /// Tells a warning on standard error.
+    pub(crate) fn warn(&self, said: &str) {
+        self.note(&Text::styled(Style::Notice, "warning:").and(" ").and(said));
+    }
+
     /// Says something on standard error. That nobody listens there is no failure.
     pub(crate) fn note(&self, text: &Text) {
         let line = format!("{}\n", resolve(text.marked(), self.stderr));

@@ -78,7 +78,7 @@ pub fn members_below(shim: i32) -> Result<Vec<Survivor>, ProcessError> {
     Ok(members)
 }
 
-/// The real user of a process.
+/// The real user id of a process.
 pub(super) fn user_of(pid: i32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let line = status

@@ -16,10 +16,12 @@ pub enum StoreError {
         path: String,
     },
     /// The file or its file system cannot be written.
-    #[error("the store at {path} cannot be written")]
+    #[error("the store at {path} cannot be written: {why}")]
     ReadOnly {
         /// Where the store is.
         path: String,
+        /// Whether the file system or a permission forbids it.
+        why: &'static str,
     },
     /// There is no store, and it was not to be made.
     #[error("there is no store at {path}")]

@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::RuntimeUpdate;
+use crate::store::{RuntimeUpdate, StoreError};
 use crate::verbs::transition::{TransitionOutcome, surroundings, write};
 use crate::work::Work;
 
@@ -42,6 +42,37 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         }
     }
     Ok(entity)
+}
+
+/// An entity as a command shows it that only reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// As it is: an end that waited is recorded.
+    Settled(Entity),
+    /// As it is stored: its end waits to be recorded, and the store cannot be written.
+    EndWaits(Entity),
+}
+
+/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
+/// show nothing.
+///
+/// # Errors
+/// The store cannot be read, or the exit file cannot be.
+pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
+    match settle(host, entity.clone()) {
+        Ok(settled) => Ok(Standing::Settled(settled)),
+        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
+        Err(error) => Err(error),
+    }
+}
+
+impl Standing {
+    /// The entity, however it was seen.
+    pub fn into_entity(self) -> Entity {
+        match self {
+            Self::Settled(entity) | Self::EndWaits(entity) => entity,
+        }
+    }
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.

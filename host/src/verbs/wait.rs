@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Bytes, Entity};
+use crate::model::{Bytes, Entity, Reference};
 use crate::store::Scope;
-use crate::verbs::settle::settle;
+use crate::verbs::settle::{Standing, standing};
 
 /// One finished target (SEMANTICS 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,20 +48,19 @@ pub async fn wait(
     host: &Host,
     targets: &[Entity],
     until: &Until,
-    mut tell: impl FnMut(Finished) -> Going,
+    mut tell: impl FnMut(News) -> Going,
 ) -> Result<(), Error> {
     let watch = host.wake_file().watch();
     let mut open: VecDeque<Entity> = targets.iter().cloned().collect();
     loop {
         for _ in 0..open.len() {
             let Some(target) = open.pop_front() else { break };
-            match look(host, &target, until)? {
-                Some(finished) => {
-                    if tell(finished) == Going::Stop {
-                        return Ok(());
-                    }
-                }
-                None => open.push_back(target),
+            let news = look(host, &target, until)?;
+            if !matches!(news, Some(News::Finished(_))) {
+                open.push_back(target);
+            }
+            if news.is_some_and(|news| tell(news) == Going::Stop) {
+                return Ok(());
             }
         }
         if open.is_empty() {
@@ -69,6 +68,15 @@ pub async fn wait(
         }
         watch.changed().await;
     }
+}
+
+/// What is told while waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A target has finished: told once.
+    Finished(Finished),
+    /// The end of a target waits to be recorded, by somebody who can write the store: told at every look.
+    EndWaits(Reference),
 }
 
 /// Whether to wait on.
@@ -80,21 +88,23 @@ pub enum Going {
     Stop,
 }
 
-/// The target if it is finished now.
-fn look(host: &Host, target: &Entity, until: &Until) -> Result<Option<Finished>, Error> {
+/// What there is to tell of the target now.
+fn look(host: &Host, target: &Entity, until: &Until) -> Result<Option<News>, Error> {
     let Some(entity) = host.store().load(&target.reference.id)? else {
-        return Ok(Some(vanished(target)));
+        return Ok(Some(News::Finished(vanished(target))));
     };
-    let entity = settle(host, entity)?;
+    let found = standing(host, entity)?;
+    let end_waits = matches!(found, Standing::EndWaits(_));
+    let entity = found.into_entity();
     let reached = match until {
         Until::Ended => entity.terminal,
         Until::Status(status) => entity.terminal || entity.status == *status,
     };
     if reached {
-        finished(host, &entity).map(Some)
-    } else {
-        Ok(None)
+        let finished = finished(host, &entity)?;
+        return Ok(Some(News::Finished(finished)));
     }
+    Ok(end_waits.then_some(News::EndWaits(entity.reference)))
 }
 
 fn vanished(target: &Entity) -> Finished {

@@ -21,7 +21,7 @@ pub(crate) struct Listing(Vec<ComponentRecord>);
 
 /// Lists.
 pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
-    let host = context.create()?;
+    let host = context.read_or_create()?;
     let mut components = host.store().components()?;
     components.sort_by(|a, b| (&a.kind, &a.name, &a.version).cmp(&(&b.kind, &b.name, &b.version)));
     Ok(Listing(components))

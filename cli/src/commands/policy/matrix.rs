@@ -26,7 +26,7 @@ pub(crate) struct Matrix(Subject);
 
 /// Shows it.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Matrix> {
-    let host = context.create()?;
+    let host = context.read_or_create()?;
     Ok(Matrix(find::policy(&host, &args.policy)?))
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Shown {
 
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
-    let host = context.create()?;
+    let host = context.read_or_create()?;
     let (subject, current) = match (&args.policy, &args.reference) {
         (Some(word), _) => (find::policy(&host, word)?, None),
         (None, Some(reference)) => {
@@ -145,12 +145,14 @@ impl Report for Shown {
 impl Shown {
     fn words(&self, page: &Page) -> Text {
         let descriptor = self.subject.lifecycle.descriptor();
-        let mut text = Text::styled(Style::Strong, descriptor.label())
-            .and("  ")
-            .and(&descriptor.summary);
+        let label = descriptor.label();
+        let name = Text::styled(Style::Strong, &label).and("  ");
+        let beside = label.chars().count() + 2;
+        let mut text = Text::hanging(name, beside, &descriptor.summary, page);
         let mut add = |name: &str, value: String| {
             if !value.is_empty() {
-                text.line(Text::styled(Style::Dim, format!("{name:<9}")).and(" ").and(value));
+                let name = Text::styled(Style::Dim, format!("{name:<9}")).and(" ");
+                text.line(Text::hanging(name, 10, value, page));
             }
         };
         add("kind", descriptor.kind.clone());
@@ -200,14 +202,16 @@ impl Shown {
     }
 }
 
-fn section(text: &mut Text, heading: &str, lines: &[String], _: &Page) {
+fn section(text: &mut Text, heading: &str, lines: &[String], page: &Page) {
     if lines.is_empty() {
         return;
     }
     text.line(Text::new());
     text.line(Text::styled(Style::Strong, heading));
     for line in lines {
-        text.line(Text::of("  ").and(line));
+        // A status and what it is are columns: what is broken stays in its own.
+        let indent = line.rfind("  ").map_or(4, |column| column + 4);
+        text.line(Text::hanging(Text::of("  "), indent, line, page));
     }
 }
 

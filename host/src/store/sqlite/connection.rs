@@ -1,6 +1,8 @@
 //! One connection: how it is opened and set, and how statements are run and counted.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -128,7 +130,12 @@ impl Source {
         };
         // A connection is used by one thread at a time, so SQLite need not lock it; a path is no URI.
         let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
-        let connection = Connection::open_with_flags(&self.path, flags)?;
+        let connection = match access {
+            Access::ReadOnlyFile if self.is_at_rest() => {
+                Connection::open_with_flags(immutable(&self.path), flags | OpenFlags::SQLITE_OPEN_URI)?
+            }
+            _ => Connection::open_with_flags(&self.path, flags)?,
+        };
         self.counters.connections.fetch_add(1, Ordering::Relaxed);
         connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
         connection.busy_timeout(self.tuning.busy_wait)?;
@@ -153,6 +160,26 @@ impl Source {
         }
         Ok(db)
     }
+
+    /// Whether nobody has the store open and nothing waits in its log: the database file is all there is.
+    fn is_at_rest(&self) -> bool {
+        let beside = |ending: &str| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(ending);
+            fs::metadata(name)
+        };
+        beside("-shm").is_err() && beside("-wal").map_or(true, |log| log.len() == 0)
+    }
+}
+
+/// The address by which SQLite reads a file without locks and without files beside it, which it could not make.
+fn immutable(path: &Path) -> String {
+    let encoded = path.as_os_str().as_bytes().iter().map(|byte| match byte {
+        b'/' | b'-' | b'_' | b'.' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    format!("file:{}?immutable=1", encoded.collect::<String>())
 }
 
 /// Whether a connection refuses to write.

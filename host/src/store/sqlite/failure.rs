@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Error, ErrorCode};
 
+use super::place::unwritable;
 use crate::store::StoreError;
 
 /// Why a command inside a transaction did not come to an answer.
@@ -34,15 +35,14 @@ impl Fault {
 
 /// The store's error for what SQLite reported while `doing` something that has taken `waited` so far.
 pub(super) fn explain(error: Error, path: &Path, doing: &'static str, waited: Duration) -> StoreError {
-    let path = path.display().to_string();
+    let file = path;
+    let path = file.display().to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy {
             waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
         },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-            StoreError::ReadOnly { path }
-        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => unwritable(file),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt {
             path,
             what: error.to_string(),
@@ -65,7 +65,10 @@ pub(super) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::Busy { waited_ms } => StoreError::Busy { waited_ms: *waited_ms },
         StoreError::Full { path } => StoreError::Full { path: path.clone() },
-        StoreError::ReadOnly { path } => StoreError::ReadOnly { path: path.clone() },
+        StoreError::ReadOnly { path, why } => StoreError::ReadOnly {
+            path: path.clone(),
+            why,
+        },
         StoreError::Missing { path } => StoreError::Missing { path: path.clone() },
         StoreError::Corrupt { path, what } => StoreError::Corrupt {
             path: path.clone(),

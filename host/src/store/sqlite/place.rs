@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::statfs; // the one system call here; the rest of what asks the kernel is in `process`
+use rustix::fs::{StatVfsMountFlags, statfs, statvfs}; // the only system calls here; what else asks the kernel is in `process`
 
 use crate::store::StoreError;
 
@@ -98,6 +98,32 @@ pub(super) fn make(path: &Path, directory: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// That the store at `path` cannot be written, and why not.
+pub(super) fn unwritable(path: &Path) -> StoreError {
+    let nearest = path.ancestors().find_map(|place| statvfs(place).ok());
+    let read_only = nearest.is_some_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
+    StoreError::ReadOnly {
+        path: path.display().to_string(),
+        why: if read_only {
+            "its file system is mounted read-only"
+        } else {
+            "its permissions forbid it"
+        },
+    }
+}
+
+/// Whether there is a file at `path`, with something in it.
+pub(super) fn holds_a_file(path: &Path) -> Result<bool, StoreError> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.len() > 0),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(StoreError::Failed {
+            doing: "looking for its file",
+            source: Box::new(error),
+        }),
+    }
+}
+
 /// The directory in which `path` is.
 pub(super) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
@@ -109,7 +135,7 @@ pub(super) fn directory_of(path: &Path) -> &Path {
 fn explain(error: io::Error, path: &Path, doing: &'static str) -> StoreError {
     let at = path.display().to_string();
     match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { path: at },
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => unwritable(path),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full { path: at },
         _ => StoreError::Failed {
             doing,

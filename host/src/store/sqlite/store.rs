@@ -1,6 +1,5 @@
 //! The handle: opening, and the trait's methods on one connection or on the writer.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -58,7 +57,7 @@ impl SqliteStore {
     pub fn open_tuned(path: &Path, mode: OpenMode, tuning: Tuning) -> Result<Self, StoreError> {
         schema::refuse_old_sqlite(path)?;
         let directory = place::directory_of(path);
-        let there = fs::metadata(path).is_ok_and(|found| found.len() > 0);
+        let there = place::holds_a_file(path)?;
         if mode == OpenMode::Create && !there {
             place::make(path, directory)?;
         } else if !there {
@@ -107,9 +106,7 @@ impl SqliteStore {
 
     fn write(&self, command: Command) -> Result<Answer, StoreError> {
         if self.source.read_only {
-            return Err(StoreError::ReadOnly {
-                path: self.source.path.display().to_string(),
-            });
+            return Err(place::unwritable(&self.source.path));
         }
         self.writer.submit(&self.readers, command)
     }

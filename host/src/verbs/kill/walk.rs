@@ -88,15 +88,12 @@ impl Walk {
 /// An entity as it is now, with its processes. Like any other reading this records an end that waits to be recorded; a
 /// store that cannot be written keeps nobody from being stopped.
 fn look(host: &Host, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standing), Error> {
-    let entity = host
-        .store()
-        .load(&entity.reference.id)?
-        .unwrap_or_else(|| entity.clone());
-    let Some(runtime) = newest(host, &entity)? else {
-        return Ok((entity, None, Standing::Nothing));
+    let Some(runtime) = newest(host, entity)? else {
+        return Ok((fresh(host, entity)?, None, Standing::Nothing));
     };
     // Before the exit file is read: a shim that is gone had written it.
     let standing = standing(host, &runtime)?;
+    let entity = fresh(host, entity)?;
     let settled = match settle(host, entity.clone()) {
         Ok(settled) => settled,
         Err(Error::Store(error)) => {
@@ -106,9 +103,15 @@ fn look(host: &Host, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standi
         Err(error) => return Err(error),
     };
     Ok(match newest(host, &settled)? {
-        None => (settled, None, Standing::Nothing),
+        None => (fresh(host, &settled)?, None, Standing::Nothing),
         Some(runtime) => (settled, Some(runtime), standing),
     })
+}
+
+/// The entity as it is stored: after its runtime was seen to be stopped, with the end that was written in the same commit.
+fn fresh(host: &Host, entity: &Entity) -> Result<Entity, Error> {
+    let stored = host.store().load(&entity.reference.id)?;
+    Ok(stored.unwrap_or_else(|| entity.clone()))
 }
 
 /// The newest runtime of an entity that is not stopped.
