@@ -192,7 +192,8 @@ impl Report for Told {
     fn exit(&self) -> Exit {
         match self {
             Self::Interrupted => Exit::UNFINISHED,
-            Self::Done(killing) if killing.unrecorded || !killing.failures.is_empty() => Exit::IO,
+            Self::Done(killing) if killing.unrecorded => Exit::IO,
+            Self::Done(Killing { failures, .. }) if !failures.is_empty() => Failure::from(&failures[0].1).exit,
             Self::Done(killing) if killing.is_complete() => Exit::DONE,
             Self::Planned(plan) if plan.is_complete() => Exit::DONE,
             Self::Done(_) | Self::Planned(_) => Exit::NO,

@@ -29,7 +29,7 @@ use self::walk::{Walk, walk};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, DurationMs, Entity, KillStep, PlannedKill, Reach, Runtime, Standing};
-use crate::process::{Look, Survivor, members_below};
+use crate::process::{Look, Survivor, living_below};
 use crate::verbs::identity;
 
 /// How long after KILL a kill looks for proof, recording included (PROCESS 3).
@@ -116,7 +116,7 @@ fn describe(host: &Host, found: &Walk, planned: PlannedKill) -> Result<Planned, 
 fn reached(host: &Host, runtime: &Runtime, standing: &Standing) -> Result<Vec<Survivor>, Error> {
     Ok(match standing {
         Standing::Held => match identity::shim(runtime) {
-            Some(shim) => members_below(shim.pid)?,
+            Some(shim) => members(shim.pid)?,
             None => Vec::new(),
         },
         Standing::Unheld => match identity::unheld(host, runtime)?.look() {
@@ -125,6 +125,18 @@ fn reached(host: &Host, runtime: &Runtime, standing: &Standing) -> Result<Vec<Su
         },
         Standing::Nothing | Standing::Starting | Standing::Gone | Standing::Unjudged(_) => Vec::new(),
     })
+}
+
+/// Who lives below a shim, those of runs that were started inside left out: for people, as one look sees them.
+fn members(shim: i32) -> Result<Vec<Survivor>, Error> {
+    let living = living_below(shim)?.into_iter().filter(|one| one.run.is_none());
+    let named = living.map(|one| Survivor {
+        pid: one.pid,
+        comm: one.name,
+        state: one.state.to_string(),
+        uid: one.uid,
+    });
+    Ok(named.collect())
 }
 
 /// What was done so far, by row number of the entity.

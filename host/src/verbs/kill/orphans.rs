@@ -91,10 +91,11 @@ impl Orphans {
         self.kill_at_ms = self.kill_at_ms.min(earliest.unwrap_or(u64::MAX));
     }
 
-    /// Leaves what the shim would have left: that the set is empty, and nothing of what only a parent sees.
-    pub(super) fn leave_record(&self, runtime: &Runtime, proof: &str, now: Timestamp) -> Result<(), Error> {
+    /// Leaves what the shim would have left: that the set is empty, and nothing of what only a parent sees. False where it
+    /// cannot be left.
+    pub(super) fn leave_record(&self, runtime: &Runtime, proof: &str, now: Timestamp) -> bool {
         let Some(directory) = &self.directory else {
-            return Ok(());
+            return false;
         };
         let set = SetRecord {
             empty: true,
@@ -110,12 +111,16 @@ impl Orphans {
             forced: signal == "sigkill",
             given_up: false,
         });
-        let record = match directory.read_exit(&runtime.attempt_token)? {
+        let record = match directory.read_exit(&runtime.attempt_token) {
             // The shim saw the worker end; it was killed while the rest of the set lived on.
-            ExitFile::Recorded(seen) => ExitRecord { set, stop, ..*seen },
-            ExitFile::Absent | ExitFile::OtherAttempt => unseen(runtime, stop, set, now),
+            Ok(ExitFile::Recorded(seen)) => ExitRecord { set, stop, ..*seen },
+            Ok(ExitFile::Absent | ExitFile::OtherAttempt) | Err(_) => unseen(runtime, stop, set, now),
         };
-        Ok(directory.write_exit(&record)?)
+        let left = directory.write_exit(&record);
+        if let Err(error) = &left {
+            tracing::warn!(%error, "the end is in the store alone");
+        }
+        left.is_ok()
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::members;
 use super::orphans::{Orphans, Progress};
 use super::record::{self, End};
 use super::report::{KillResult, Killed};
@@ -16,7 +17,7 @@ use super::walk::newest;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, KillNode, KillRow, Runtime, RuntimeState, Standing};
-use crate::process::{self, ExitRecord, Liveness, Patience, Slot, Survivor, Wake, members_below};
+use crate::process::{self, ExitRecord, Liveness, Patience, Slot, Survivor, Wake};
 use crate::store::RuntimeUpdate;
 use crate::verbs::identity;
 use crate::verbs::settle::{by_kill, exit_record, run_directory, settle};
@@ -97,10 +98,13 @@ impl Stop {
         };
         let directory = run_directory(&run_dir);
         let Some(shim) = identity::shim(&self.runtime) else {
-            let index = directory.append_stop(&slot)?;
-            return self.take_over(act, index);
+            // Where the request cannot be noted the set is stopped all the same.
+            return self.take_over(act, directory.append_stop(&slot).unwrap_or_default());
         };
-        let asked = process::ask_stop(&directory, &slot, &shim, act.host.place())?;
+        let asked = match process::ask_stop(&directory, &slot, &shim, act.host.place()) {
+            Err(_) if is_gone(&shim, act) => return self.take_over(act, 0),
+            asked => asked?,
+        };
         match asked.wake {
             Wake::Woken => self.hold = Hold::Shim,
             Wake::ShimGone(_) if self.is_empty()? => self.hold = Hold::Shim,
@@ -170,8 +174,7 @@ impl Stop {
         match &mut self.hold {
             Hold::Starting => self.try_begin(act)?,
             Hold::Shim => {
-                let shim = identity::shim(&self.runtime).map(|shim| process::classify(&shim, act.host.place()));
-                if matches!(shim, Some(Liveness::Gone { .. })) && !self.is_empty()? {
+                if identity::shim(&self.runtime).is_some_and(|shim| is_gone(&shim, act)) && !self.is_empty()? {
                     self.take_over(act, 0)?;
                     return Ok(Duration::ZERO);
                 }
@@ -183,8 +186,7 @@ impl Stop {
                 }
                 Progress::Empty(proof) => {
                     self.survivors.clear();
-                    orphans.leave_record(&self.runtime, proof, act.host.now())?;
-                    if self.runtime.run_dir.is_none() {
+                    if !orphans.leave_record(&self.runtime, proof, act.host.now()) {
                         self.end_without_record(act, proof)?;
                     }
                     return Ok(Duration::ZERO);
@@ -219,7 +221,7 @@ impl Stop {
         Ok(())
     }
 
-    /// A set without a run directory leaves no record: its end is written at once.
+    /// A set whose run directory holds no record: its end is written at once.
     fn end_without_record(&mut self, act: &mut Act<'_>, proof: &'static str) -> Result<(), Error> {
         let Hold::Orphans(orphans) = &self.hold else {
             return Ok(());
@@ -244,7 +246,21 @@ impl Stop {
         let ended = act
             .budget
             .write(|| record::end(host, entity, (&row, Some(runtime)), asked, &end));
-        self.outcome = Some(ended);
+        self.outcome = Some(Ok(match ended {
+            Ok(killed) => killed,
+            Err(error) => {
+                act.note_unrecorded();
+                Killed {
+                    result: KillResult::Incomplete,
+                    stopped: true,
+                    proof: Some(proof.to_owned()),
+                    ..Killed::of(&self.before, Some(&self.runtime), signal)
+                }
+                .saying(format!(
+                    "stopped, and not recorded: {error}; kill it again to have it recorded"
+                ))
+            }
+        }));
         Ok(())
     }
 
@@ -326,7 +342,7 @@ impl Stop {
         };
         let shim = self.runtime.shim.as_ref().and_then(|shim| i32::try_from(shim.pid).ok());
         let survivors = match (&self.hold, shim) {
-            (Hold::Shim, Some(shim)) => members_below(shim)?,
+            (Hold::Shim, Some(shim)) => members(shim)?,
             _ => self.survivors,
         };
         let killed = Killed::of(&self.before, Some(&self.runtime), signal);
@@ -356,6 +372,10 @@ impl Stop {
         }
         host.wake();
     }
+}
+
+fn is_gone(shim: &process::Identity, act: &Act<'_>) -> bool {
+    matches!(process::classify(shim, act.host.place()), Liveness::Gone { .. })
 }
 
 /// The request as the run directory keeps it.
