@@ -75,6 +75,22 @@ fn a_locked_store_does_not_bring_kill_before_the_grace_is_over() {
 }
 
 #[test]
+fn a_locked_store_is_waited_for_once_and_not_for_each_run() {
+    let home = Home::new();
+    let ids = ["a", "b", "c", "d", "e", "f"];
+    let pids = ids.map(|id| started(&home, id, "echo $$ > $told; exec sleep 600"));
+    let lock = locked(&home);
+    let since = Instant::now();
+    home.run(&["kill", "--all", "--grace", "1s"]).exits(74);
+    let took = since.elapsed();
+    assert!(pids.iter().all(|pid| !lives(pid)));
+    assert!(took < BOUND, "it took {took:?}");
+    drop(lock);
+    ids.iter()
+        .for_each(|id| assert_eq!(home.over(id)["status"], "cancelled"));
+}
+
+#[test]
 fn a_locked_store_keeps_an_orphaned_set_from_living_on() {
     let home = Home::new();
     let pid = started(&home, "one", "echo $$ > $told; exec sleep 600");

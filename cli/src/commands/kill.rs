@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use runwarden_host::model::{DurationMs, Entity, KillStep, Reach};
 use runwarden_host::process::Survivor;
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{Kill, KillPlan, Killed, Killing, Planned, kill, plan_kill};
+use runwarden_host::verbs::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan_kill};
 use runwarden_host::{GRACE_DEFAULT, Host};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -183,7 +183,12 @@ impl Report for Told {
                 .iter()
                 .for_each(|killed| add(&mut text, killed, 0, page)),
             Self::Planned(plan) if plan.steps.is_empty() => return Text::of("Nothing to kill."),
-            Self::Planned(plan) => plan.steps.iter().for_each(|planned| foretell(&mut text, planned, page)),
+            Self::Planned(plan) => {
+                let is_left = |planned: &Planned| planned.step == KillStep::Unchanged;
+                let are_all_left = plan.steps.iter().all(is_left);
+                let steps = plan.steps.iter().filter(|planned| are_all_left || !is_left(planned));
+                steps.for_each(|planned| foretell(&mut text, planned, page));
+            }
             Self::Interrupted => {}
         }
         text
@@ -228,10 +233,13 @@ fn add(text: &mut Text, killed: &Killed, depth: usize, page: &Page) {
         let words = Text::of(&margin).and_styled(Style::Bad, "  lives on:");
         text.line(words.and(" ").and(process(survivor)));
     }
-    killed
-        .children
-        .iter()
-        .for_each(|child| add(text, child, depth + 1, page));
+    let children = killed.children.iter().filter(|child| has_news(child));
+    children.for_each(|child| add(text, child, depth + 1, page));
+}
+
+/// Whether anything of it, or below it, is worth a line: not that it had ended long before.
+fn has_news(killed: &Killed) -> bool {
+    killed.result != KillResult::Unchanged || killed.stopped || killed.children.iter().any(has_news)
 }
 
 /// What would be done with one.

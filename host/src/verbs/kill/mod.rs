@@ -24,6 +24,7 @@ pub use report::{KillPlan, KillResult, Killed, Killing, Planned};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use self::budget::Budget;
 use self::round::Act;
 use self::walk::{Walk, walk};
 use crate::error::Error;
@@ -54,7 +55,7 @@ pub struct Kill {
 /// # Errors
 /// The store, a run directory or the process table cannot be read.
 pub fn plan(host: &Host, targets: &[Entity], reach: Reach) -> Result<KillPlan, Error> {
-    let found = walk(host, targets, reach)?;
+    let found = walk(host, targets, reach, &mut Budget::new())?;
     let steps = found.plan().into_iter().map(|planned| describe(host, &found, planned));
     Ok(KillPlan {
         steps: steps.collect::<Result<_, _>>()?,
@@ -71,7 +72,7 @@ pub fn plan(host: &Host, targets: &[Entity], reach: Reach) -> Result<KillPlan, E
 pub async fn kill(host: &Host, targets: &[Entity], asked: &Kill) -> Result<Killing, Error> {
     let mut act = Act::new(host, asked);
     let mut told = Told::default();
-    let mut found = walk(host, targets, asked.reach)?;
+    let mut found = walk(host, targets, asked.reach, &mut act.budget)?;
     loop {
         let mut open = found.plan();
         open.retain(|planned| !told.knows(&found, planned));
@@ -83,7 +84,7 @@ pub async fn kill(host: &Host, targets: &[Entity], asked: &Kill) -> Result<Killi
             told.add(&found, place, outcome);
         }
         // Whoever was started below meanwhile is found now.
-        match walk(host, targets, asked.reach) {
+        match walk(host, targets, asked.reach, &mut act.budget) {
             Ok(again) => found = again,
             Err(error) => {
                 told.failures.push(("what is linked below".to_owned(), error));

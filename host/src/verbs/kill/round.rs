@@ -26,6 +26,8 @@ pub(super) struct Act<'a> {
     pub(super) asked: &'a Kill,
     pub(super) budget: Budget,
     watch: Watch,
+    /// When the round began, what was read for it included.
+    since: Instant,
     unrecorded: bool,
 }
 
@@ -36,6 +38,7 @@ impl<'a> Act<'a> {
             asked,
             budget: Budget::new(),
             watch: host.wake_file().watch(),
+            since: Instant::now(),
             unrecorded: false,
         }
     }
@@ -52,7 +55,7 @@ impl<'a> Act<'a> {
 
     /// Carries out the steps; what came of each, by the place of its node.
     pub(super) async fn round(&mut self, found: &Walk, planned: &[PlannedKill]) -> Vec<(usize, Result<Killed, Error>)> {
-        let until = Instant::now() + (self.grace() + PROOF_WITHIN).saturating_sub(RECORDING);
+        let until = self.since + (self.grace() + PROOF_WITHIN).saturating_sub(RECORDING);
         let mut outcomes = Vec::new();
         let mut stops: Vec<Stop> = Vec::new();
         for step in planned {
@@ -84,6 +87,7 @@ impl<'a> Act<'a> {
             }
         }
         outcomes.extend(stops.into_iter().map(|stop| (stop.place, stop.told(self))));
+        self.since = Instant::now();
         outcomes
     }
 

@@ -3,15 +3,16 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
+use super::budget::Budget;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Asked, Entity, KillNode, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
-use crate::store::Scope;
+use crate::store::{Scope, StoreError};
 use crate::verbs::identity::standing;
 use crate::verbs::settle::settle;
 
 /// What was found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Walk {
     /// The entities.
     pub(super) nodes: Vec<KillNode>,
@@ -28,12 +29,14 @@ impl Walk {
     }
 }
 
-/// Finds everything a kill of the targets reaches now.
-pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach) -> Result<Walk, Error> {
-    let mut found = Walk {
-        nodes: Vec::new(),
-        runtimes: Vec::new(),
-        above: Vec::new(),
+/// Finds everything a kill of the targets reaches now. Like any other reading this records ends that wait to be recorded;
+/// a store that cannot be written is tried once, and keeps nobody from being stopped.
+pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach, budget: &mut Budget) -> Result<Walk, Error> {
+    let mut found = Walk::default();
+    let mut look = Look {
+        host,
+        budget,
+        unwritable: None,
     };
     let mut places: HashMap<i64, usize> = HashMap::new();
     let mut open: VecDeque<usize> = VecDeque::new();
@@ -41,7 +44,7 @@ pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach) -> Result<Walk
         if let Entry::Vacant(place) = places.entry(target.row) {
             place.insert(found.nodes.len());
             open.push_back(found.nodes.len());
-            found.add(host, target, Asked::Directly, None)?;
+            found.add(&mut look, target, Asked::Directly, None)?;
         }
     }
     while let Some(place) = open.pop_front() {
@@ -57,7 +60,7 @@ pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach) -> Result<Walk
                     let new = found.nodes.len();
                     places.insert(child.row, new);
                     open.push_back(new);
-                    found.add(host, &child, Asked::Below, Some(place))?;
+                    found.add(&mut look, &child, Asked::Below, Some(place))?;
                     new
                 }
             };
@@ -68,9 +71,9 @@ pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach) -> Result<Walk
 }
 
 impl Walk {
-    fn add(&mut self, host: &Host, entity: &Entity, asked: Asked, above: Option<usize>) -> Result<(), Error> {
-        let (entity, runtime, standing) = look(host, entity)?;
-        let lifecycle = host.lifecycle(&entity)?;
+    fn add(&mut self, look: &mut Look<'_>, entity: &Entity, asked: Asked, above: Option<usize>) -> Result<(), Error> {
+        let (entity, runtime, standing) = look.at(entity)?;
+        let lifecycle = look.host.lifecycle(&entity)?;
         self.nodes.push(KillNode {
             row: lifecycle.kill_row(&entity.status).cloned(),
             is_run: lifecycle.descriptor().execution.is_some(),
@@ -85,27 +88,45 @@ impl Walk {
     }
 }
 
-/// An entity as it is now, with its processes. Like any other reading this records an end that waits to be recorded; a
-/// store that cannot be written keeps nobody from being stopped.
-fn look(host: &Host, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standing), Error> {
-    let Some(runtime) = newest(host, entity)? else {
-        return Ok((fresh(host, entity)?, None, Standing::Nothing));
-    };
-    // Before the exit file is read: a shim that is gone had written it.
-    let standing = standing(host, &runtime)?;
-    let entity = fresh(host, entity)?;
-    let settled = match settle(host, entity.clone()) {
-        Ok(settled) => settled,
-        Err(Error::Store(error)) => {
-            tracing::warn!(%error, entity = %entity.reference, "its end could not be recorded yet");
-            entity
+/// What a walk looks with.
+struct Look<'a> {
+    host: &'a Host,
+    budget: &'a mut Budget,
+    /// Why the store could not be written.
+    unwritable: Option<StoreError>,
+}
+
+impl Look<'_> {
+    /// An entity as it is now, with its processes.
+    fn at(&mut self, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standing), Error> {
+        let host = self.host;
+        let Some(runtime) = newest(host, entity)? else {
+            return Ok((fresh(host, entity)?, None, Standing::Nothing));
+        };
+        // Before the exit file is read: a shim that is gone had written it.
+        let standing = standing(host, &runtime)?;
+        let settled = self.settled(fresh(host, entity)?)?;
+        Ok(match newest(host, &settled)? {
+            None => (fresh(host, &settled)?, None, Standing::Nothing),
+            Some(runtime) => (settled, Some(runtime), standing),
+        })
+    }
+
+    fn settled(&mut self, entity: Entity) -> Result<Entity, Error> {
+        if self.unwritable.is_some() {
+            return Ok(entity);
         }
-        Err(error) => return Err(error),
-    };
-    Ok(match newest(host, &settled)? {
-        None => (fresh(host, &settled)?, None, Standing::Nothing),
-        Some(runtime) => (settled, Some(runtime), standing),
-    })
+        let host = self.host;
+        match self.budget.write(|| settle(host, entity.clone())) {
+            Ok(settled) => Ok(settled),
+            Err(Error::Store(error)) => {
+                tracing::warn!(%error, entity = %entity.reference, "its end could not be recorded yet");
+                self.unwritable = Some(error);
+                Ok(entity)
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// The entity as it is stored: after its runtime was seen to be stopped, with the end that was written in the same commit.
