@@ -14,6 +14,7 @@ mod orphans;
 mod policies;
 mod reading;
 mod readme;
+mod reuse;
 mod runs;
 mod stopping;
 mod stops;

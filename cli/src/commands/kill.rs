@@ -48,8 +48,10 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden kill --recursive --tag batch=7
 
 EXIT CODES
-  0 all of them are stopped, or had ended before   1 something could not be stopped or confirmed, or nothing shows what runs
-  2 some are not found or ambiguous: nothing was signalled   3 interrupted: what was asked for goes on
+  0 all of them are stopped, or had ended before
+  1 something could not be stopped or confirmed, or nothing shows what runs
+  2 some are not found or ambiguous: nothing was signalled
+  3 interrupted: what was asked for goes on
   74 stopped, and not recorded yet: the next command that reads it records it";
 
 /// What a kill came to.

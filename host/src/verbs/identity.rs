@@ -78,6 +78,11 @@ pub(crate) fn standing(host: &Host, runtime: &Runtime) -> Result<Standing, Error
     }
 }
 
+/// What is known of processes that could not be looked at.
+pub(crate) fn unreadable(error: &Error) -> Standing {
+    unjudged(KillRefusal::Unverifiable, format!("it cannot be looked at: {error}"))
+}
+
 /// A set without a shim, to be looked for.
 pub(crate) fn unheld(host: &Host, runtime: &Runtime) -> Result<UnheldSet, Error> {
     let others = host.store().runtimes(None)?;

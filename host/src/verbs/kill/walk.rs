@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Asked, Entity, KillNode, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
 use crate::store::{Scope, StoreError};
-use crate::verbs::identity::standing;
+use crate::verbs::identity::{standing, unreadable};
 use crate::verbs::settle::settle;
 
 /// What was found.
@@ -104,7 +104,7 @@ impl Look<'_> {
             return Ok((fresh(host, entity)?, None, Standing::Nothing));
         };
         // Before the exit file is read: a shim that is gone had written it.
-        let standing = standing(host, &runtime)?;
+        let standing = standing(host, &runtime).unwrap_or_else(|error| unreadable(&error));
         let settled = self.settled(fresh(host, entity)?)?;
         Ok(match newest(host, &settled)? {
             None => (fresh(host, &settled)?, None, Standing::Nothing),
@@ -122,6 +122,11 @@ impl Look<'_> {
             Err(Error::Store(error)) => {
                 tracing::warn!(%error, entity = %entity.reference, "its end could not be recorded yet");
                 self.unwritable = Some(error);
+                Ok(entity)
+            }
+            // A record that cannot be read tells nothing; nobody else waits for it.
+            Err(Error::Process(error)) => {
+                tracing::warn!(%error, entity = %entity.reference, "its exit record cannot be read");
                 Ok(entity)
             }
             Err(error) => Err(error),
