@@ -99,7 +99,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
                 "interrupted",
                 "interrupted: what was asked of the runs goes on",
             )
-            .hint("`runwarden wait` waits for their ends; kill again with a shorter --grace to hurry them"),
+            .hint("`runwarden wait` waits for their ends; kill again to hurry them with a shorter --grace"),
         ),
         Told::Planned(_) => {}
     }

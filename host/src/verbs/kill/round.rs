@@ -10,6 +10,7 @@ use super::report::{KillResult, Killed};
 use super::stop::Stop;
 use super::walk::Walk;
 use super::{Kill, PROOF_WITHIN};
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, KillNode, KillStep, PlannedKill, RuntimeState, StopIntent, Unjudged};
@@ -65,7 +66,9 @@ impl<'a> Act<'a> {
             }
         }
         self.record_intents(&stops);
+        crash::point("kill.intent_recorded");
         stops.iter_mut().for_each(|stop| stop.begin(self));
+        crash::point("kill.asked");
         for step in planned {
             if !stops.iter().any(|stop| stop.place == step.node) {
                 outcomes.push((step.node, self.without_stop(found, step)));

@@ -14,6 +14,7 @@ use super::record::{self, End};
 use super::report::{KillResult, Killed};
 use super::round::Act;
 use super::walk::newest;
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, KillNode, KillRow, Runtime, RuntimeState, Standing};
@@ -189,6 +190,7 @@ impl Stop {
                     if !orphans.leave_record(&self.runtime, proof, act.host.now()) {
                         self.end_without_record(act, proof)?;
                     }
+                    crash::point("kill.record_left");
                     return Ok(Duration::ZERO);
                 }
                 Progress::Denied => self.close(KillResult::Refused, "permission_denied", "the kernel refused"),
