@@ -9,6 +9,7 @@ pub mod process;
 pub mod store;
 pub mod verbs;
 
+mod bundled;
 mod clock;
 pub mod crash;
 mod error;

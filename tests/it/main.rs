@@ -1,10 +1,12 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod compiling;
 mod crashes;
 mod engines;
 mod entities;
 mod harness;
 mod identities;
+mod judging;
 mod kill_stores;
 mod kill_vectors;
 mod killing;

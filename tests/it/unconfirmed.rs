@@ -7,11 +7,10 @@ use runwarden_host::model::{Actor, DurationMs, Reach};
 use runwarden_host::process::{Place, machine_name};
 use runwarden_host::store::OpenMode;
 use runwarden_host::verbs::{Kill, kill};
-use runwarden_host::{Clock, Config, Host};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Home, lives, process, until};
+use crate::harness::{Home, library, lives, process, until};
 
 fn pid(number: i64) -> Pid {
     i32::try_from(number).ok().and_then(Pid::from_raw).expect("a pid")
@@ -152,15 +151,7 @@ fn a_store_that_can_only_be_read_keeps_nobody_alive() {
         ],
     );
     let worker = home.told("one");
-    let config = Config {
-        home: home.home(),
-        database: None,
-        limits: runwarden_host::policy::Limits::DEFAULT,
-        clock: Clock::System,
-        program: "/nonexistent".into(),
-        shim: &[],
-    };
-    let host = Host::open(config, OpenMode::ReadOnly).expect("a store to read");
+    let host = library(&home.home(), OpenMode::ReadOnly);
     let target = host.store().load("one").expect("the store").expect("it is there");
     let asked = Kill {
         grace: DurationMs::from_ms(10_000),

@@ -5,10 +5,11 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use runwarden_host::Host;
-use runwarden_host::model::{Create, Entity};
+use runwarden_host::model::{Create, Ended, Entity};
 use runwarden_host::process::{AtLogout, Io, Login, ignore_hangup};
 use runwarden_host::verbs::{
-    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, run, view,
+    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, observed_exit, run,
+    view,
 };
 use serde_json::Value;
 
@@ -252,9 +253,15 @@ fn ended(context: &Context, host: &Host, args: &Args, entity: &Entity) -> Exit {
         say_ended(context, host, entity);
     }
     if entity.terminal {
-        crate::foreground::exit_code(entity)
-    } else {
-        Exit::UNFINISHED
+        return crate::foreground::exit_code(entity);
+    }
+    match observed_exit(host, entity) {
+        // Over, and no success: a policy that refused the end does not make one of it.
+        Ok(Some(Ended::Exited(0) | Ended::Unobserved)) => Exit::NO,
+        Ok(Some(Ended::Exited(code))) => Exit::of_program(Some(code), None).unwrap_or(Exit::NO),
+        Ok(Some(Ended::Signalled(signal))) => Exit::of_program(None, Some(signal)).unwrap_or(Exit::NO),
+        Ok(None) => Exit::UNFINISHED,
+        Err(error) => context.output.failure(&Failure::from(error)),
     }
 }
 

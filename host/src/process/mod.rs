@@ -8,10 +8,12 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod bounded;
 mod control;
 mod error;
 mod evidence;
 mod exit;
+mod finishing;
 mod hangup;
 mod identity;
 mod inside;
@@ -28,10 +30,12 @@ mod unheld;
 #[cfg(test)]
 mod tests;
 
+pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, SpawnErrorRecord, StopRecord, Survivor};
+pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place};
 pub use inside::{Inside, is_inside, members_below};

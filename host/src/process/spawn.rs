@@ -340,7 +340,8 @@ impl Wires {
     }
 }
 
-fn memory_file(bytes: &[u8]) -> Result<File, ProcessError> {
+/// A file in memory that holds these bytes, its place behind them.
+pub(super) fn memory_file(bytes: &[u8]) -> Result<File, ProcessError> {
     let memory = rustix::fs::memfd_create("runwarden-spec", MemfdFlags::CLOEXEC);
     let mut file = File::from(memory.map_err(ProcessError::system("make a memory file"))?);
     file.write_all(bytes)

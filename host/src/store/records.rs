@@ -2,12 +2,25 @@
 
 use serde_json::Value;
 
-use crate::model::{Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
+use crate::model::{AdminEvent, Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
 use crate::model::{Place, ProcessIdentity};
 
 /// The work specification of a run, as stored: opaque to the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work(pub Value);
+
+/// What belongs to an entity beside its own row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Belongings {
+    /// What it is linked directly below, in order of creation.
+    pub parents: Vec<Reference>,
+    /// What is linked directly below it, in order of creation.
+    pub children: Vec<Reference>,
+    /// Its newest runtime row.
+    pub runtime: Option<Runtime>,
+    /// Its work specification.
+    pub work: Option<Work>,
+}
 
 /// What a creation adds when the entity is a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +29,17 @@ pub struct NewRun {
     pub runtime: Runtime,
     /// Its work specification.
     pub work: Work,
+}
+
+/// Components, activations and audit rows of one commit.
+#[derive(Clone, Debug, Default)]
+pub struct Installation {
+    /// Components to add.
+    pub components: Vec<Component>,
+    /// What is in force from then on.
+    pub activations: Vec<Activation>,
+    /// What is audited.
+    pub events: Vec<AdminEvent>,
 }
 
 /// Everything one transition writes.

@@ -16,7 +16,7 @@ use super::failure::{Fault, again, explain};
 use super::readers::Readers;
 use super::{activation, entity, history, reserve, runtime};
 use crate::model::{AdminEvent, NewEntity};
-use crate::store::{Activation, Applied, Component, Created, EffectSet, NewRun, RuntimeUpdate, StoreError};
+use crate::store::{Activation, Applied, Created, EffectSet, Installation, NewRun, RuntimeUpdate, StoreError};
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
 const QUEUE_MAX: usize = 1_024;
@@ -40,17 +40,10 @@ pub(super) enum Command {
     Create(Box<NewEntity>, Option<Box<NewRun>>),
     Apply(Box<EffectSet>),
     UpdateRuntimes(Vec<RuntimeUpdate>),
-    Record(Vec<AdminEvent>),
+    Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
     Install(Box<Installation>),
     Activate(Activation, AdminEvent),
     RemoveComponent(String, AdminEvent),
-}
-
-/// Components, activations and audit rows of one commit.
-pub(super) struct Installation {
-    pub(super) components: Vec<Component>,
-    pub(super) activations: Vec<Activation>,
-    pub(super) events: Vec<AdminEvent>,
 }
 
 /// What it came to.
@@ -79,12 +72,15 @@ impl Command {
             Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
             Self::UpdateRuntimes(updates) => {
-                updates.iter().try_for_each(|update| runtime::update(db, update))?;
+                runtime::update(db, updates)?;
                 Answer::Done
             }
-            Self::Record(events) => {
-                events.iter().try_for_each(|event| history::record(db, event))?;
-                Answer::Done
+            Self::Record(events, updates) => {
+                let is_news = runtime::update(db, updates)? || updates.is_empty();
+                if is_news {
+                    events.iter().try_for_each(|event| history::record(db, event))?;
+                }
+                Answer::Flag(is_news)
             }
             Self::Install(installation) => {
                 activation::install(db, installation)?;
@@ -107,7 +103,7 @@ impl Command {
             Self::Create(new, _) => Some(&new.entity.reference.id),
             Self::Apply(effects) => Some(&effects.change.after.reference.id),
             Self::UpdateRuntimes(_)
-            | Self::Record(_)
+            | Self::Record(..)
             | Self::Install(..)
             | Self::Activate(..)
             | Self::RemoveComponent(..) => None,
@@ -117,7 +113,7 @@ impl Command {
     /// Whether the reserve may be spent on it: what ends or stops things, not what starts them.
     const fn may_spend_reserve(&self) -> bool {
         match self {
-            Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(_) => true,
+            Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
             Self::Create(..) | Self::Install(..) | Self::Activate(..) | Self::RemoveComponent(..) => false,
         }
     }
@@ -128,7 +124,7 @@ impl Command {
             Self::Create(..) => "creating an entity",
             Self::Apply(_) => "applying a change",
             Self::UpdateRuntimes(_) => "writing runtime rows",
-            Self::Record(_) => "writing audit rows",
+            Self::Record(..) => "writing audit rows",
             Self::Install(..) => "installing a component",
             Self::Activate(..) => "activating a component",
             Self::RemoveComponent(..) => "removing a component",

@@ -12,7 +12,7 @@ use crate::process::{Cause as Asked, ExitRecord};
 use crate::store::Scope;
 
 /// What was seen, and which stop of ours was going on.
-pub(super) fn seen(record: &ExitRecord) -> (Ending, Ended) {
+pub(crate) fn seen(record: &ExitRecord) -> (Ending, Ended) {
     let ended = match (record.exit_code, record.term_signal) {
         (Some(code), _) => Ended::Exited(i64::from(code)),
         (None, Some(signal)) => Ended::Signalled(i64::from(signal)),
