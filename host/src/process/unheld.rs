@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runwarden_shim::stat::{self, Stat};
 use rustix::process::Signal;
@@ -29,6 +29,10 @@ pub const TOKEN_VARIABLE: &str = "RUNWARDEN_ATTEMPT_TOKEN";
 const CATCH_UPS_MAX: usize = 32;
 /// A chain of parents longer than this is taken for a broken reading.
 const DEPTH_MAX: usize = 256;
+/// Groups below groups that are followed.
+const CGROUP_DEPTH_MAX: usize = 16;
+/// A cgroup is a set's own if its name holds so many digits of the attempt's token: a path alone could be anybody's.
+const TOKEN_DIGITS: usize = 8;
 
 /// What is known of a set before it is looked for.
 #[derive(Debug, Clone, Default)]
@@ -88,7 +92,7 @@ impl UnheldSet {
         };
         Self {
             worker: traces.worker.as_ref().and_then(alive),
-            cgroup: traces.cgroup.clone(),
+            cgroup: traces.cgroup.clone().filter(|path| is_own(path, &traces.token)),
             variable: format!("{TOKEN_VARIABLE}={}", traces.token).into_bytes(),
             spared: traces.spared.iter().filter_map(alive).collect(),
             members: BTreeMap::new(),
@@ -137,7 +141,10 @@ impl UnheldSet {
 
     /// Kills every member that is known.
     pub fn kill(&mut self) -> Signalled {
-        if let Some(cgroup) = &self.cgroup {
+        // Nobody forks out of this; but it reaches everybody, those included that are to be spared.
+        if let Some(cgroup) = &self.cgroup
+            && !self.cgroup_members().iter().any(|pid| self.is_spared(*pid))
+        {
             let _ = fs::write(cgroup.join("cgroup.kill"), "1");
         }
         if let Some(worker) = &self.worker {
@@ -208,10 +215,20 @@ impl UnheldSet {
         false
     }
 
+    /// Who is in the cgroup, and in those that the program made below it.
     fn cgroup_members(&self) -> Vec<i32> {
-        let list = self.cgroup.as_ref().map(|path| path.join("cgroup.procs"));
-        let text = list.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
+        let mut pids = Vec::new();
+        let mut open: Vec<(PathBuf, usize)> = self.cgroup.iter().map(|path| (path.clone(), 0)).collect();
+        while let Some((path, depth)) = open.pop() {
+            let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+            pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+            if depth < CGROUP_DEPTH_MAX {
+                let below = fs::read_dir(&path).into_iter().flatten().flatten();
+                let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+                open.extend(groups.map(|entry| (entry.path(), depth + 1)));
+            }
+        }
+        pids
     }
 
     /// What the kernel says of the cgroup; none without one.
@@ -229,6 +246,12 @@ impl Signalled {
             Some(Sent::AlreadyDead) | None => {}
         }
     }
+}
+
+/// Whether a cgroup was made for the attempt.
+fn is_own(cgroup: &Path, token: &str) -> bool {
+    let name = cgroup.file_name().unwrap_or_default().to_string_lossy();
+    token.get(..TOKEN_DIGITS).is_some_and(|digits| name.contains(digits))
 }
 
 /// One that cannot be asked is taken for alive.
@@ -259,3 +282,6 @@ fn newest_pid() -> Option<i32> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     load.trim_end().rsplit(' ').next()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 
 mod meaning;
 
-pub(crate) use meaning::{by_kill, open_below, seen, spawn_summary};
+pub(crate) use meaning::{by_kill, open_below, seen, signal_word, spawn_summary};
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -21,7 +21,7 @@ use crate::model::{Entity, KillNode, KillRow, Runtime, RuntimeState, Standing};
 use crate::process::{self, ExitRecord, Liveness, Patience, Slot, Survivor, Wake};
 use crate::store::RuntimeUpdate;
 use crate::verbs::identity;
-use crate::verbs::settle::{by_kill, exit_record, run_directory, settle};
+use crate::verbs::settle::{by_kill, exit_record, run_directory, settle, signal_word};
 
 /// How long a look may wait for the next when only others can change something; the wake file comes before.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -296,12 +296,7 @@ impl Stop {
     }
 
     fn report(&self, now: &Entity, record: Option<&ExitRecord>) -> Killed {
-        let stop = record.and_then(|record| record.stop.as_ref());
-        let signal = match (record, stop) {
-            (None, _) => "no_process",
-            (Some(_), None) => "already_dead",
-            (Some(_), Some(stop)) => &stop.signal,
-        };
+        let signal = record.map_or("no_process", signal_word);
         Killed {
             previous_status: self.before.status.clone(),
             stopped: record.is_some_and(|record| record.set.empty),

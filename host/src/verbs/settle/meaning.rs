@@ -173,9 +173,8 @@ pub(super) fn evidence(host: &Host, entity: &Entity, runtime: &Runtime, record: 
         "spawn_error": record.spawn_error,
     });
     if by_kill(runtime, record) {
-        let signal = record.stop.as_ref().map(|stop| stop.signal.as_str());
         let at = Timestamp::from_ms(i64::try_from(record.ended_at_ms).unwrap_or(i64::MAX));
-        evidence["signal"] = json!(signal.unwrap_or("already_dead"));
+        evidence["signal"] = json!(signal_word(record));
         evidence["killed_at"] = json!(at.to_rfc3339());
         let open = open_below(host, entity)?;
         if !open.is_empty() {
@@ -183,6 +182,16 @@ pub(super) fn evidence(host: &Host, entity: &Entity, runtime: &Runtime, record: 
         }
     }
     Ok(evidence)
+}
+
+/// The word for the strongest signal of a stop (SEMANTICS 5).
+pub(crate) fn signal_word(record: &ExitRecord) -> &str {
+    match &record.stop {
+        Some(stop) if stop.signal != "none" => &stop.signal,
+        // Its gate stayed closed: there was nobody to signal.
+        _ if record.spawn_error.is_some() => "no_process",
+        _ => "already_dead",
+    }
 }
 
 /// How many of those below are named in evidence.
