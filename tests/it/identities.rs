@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{Home, lives, process};
 
@@ -218,7 +218,7 @@ fn recorded(home: &Home, columns: &[(&'static str, rusqlite::types::Value)]) {
 }
 
 #[track_caller]
-fn is_already_dead(home: &Home, cause: &str) -> Value {
+fn is_already_dead(home: &Home, cause: &str, observed: &str) {
     let answer = home.run(&["kill", "one", "--json"]).exits(0);
     let told = answer.document()["targets"][0].clone();
     assert_eq!(
@@ -233,7 +233,7 @@ fn is_already_dead(home: &Home, cause: &str) -> Value {
         "{shown}"
     );
     assert_eq!(shown["runtime"]["state"], "stopped");
-    shown
+    assert_eq!(shown["reason"]["evidence"][0]["observed"], observed, "{shown}");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn kill_of_a_reused_pid_signals_nothing_and_ends_the_run() {
         &home,
         &[("worker_pid", number(bystander.0.id())), ("worker_start_ticks", ticks)],
     );
-    is_already_dead(&home, "unobserved");
+    is_already_dead(&home, "unobserved", "recycled");
     bystander.is_untouched();
 }
 
@@ -262,7 +262,7 @@ fn kill_of_a_pid_from_before_the_restart_signals_nothing_and_ends_the_run() {
             ("boot_id", text("00000000-0000-0000-0000-000000000000")),
         ],
     );
-    is_already_dead(&home, "host_restarted");
+    is_already_dead(&home, "host_restarted", "earlier_boot");
     bystander.is_untouched();
 }
 
@@ -294,7 +294,7 @@ fn a_zombie_is_already_dead_and_kill_does_not_wait_for_it() {
         &home,
         &[("worker_pid", number(zombie.id())), ("worker_start_ticks", ticks)],
     );
-    is_already_dead(&home, "unobserved");
+    is_already_dead(&home, "unobserved", "zombie");
     zombie.wait().expect("it is ours");
 }
 

@@ -14,10 +14,38 @@ pub enum Standing {
     Held,
     /// Its shim is gone and members of its set live: the killer stops them.
     Unheld,
-    /// Everything of it is positively gone, and nobody recorded its end.
-    Gone,
+    /// Everything of it is positively gone, and nobody recorded its end; what was seen that says so.
+    Gone(SeenGone),
     /// Nothing may be signalled and nothing written.
     Unjudged(Unjudged),
+}
+
+/// What says that a recorded process is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenGone {
+    /// It ran in an earlier boot of this machine.
+    EarlierBoot,
+    /// The kernel has no process that was it.
+    NoSuchProcess,
+    /// Another process has its number.
+    Recycled,
+    /// It has ended and waits to be reaped.
+    Zombie,
+    /// It never had a process that was recorded, and nobody carries its marks.
+    NoMember,
+}
+
+impl SeenGone {
+    /// The word in evidence.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::EarlierBoot => "earlier_boot",
+            Self::NoSuchProcess => "no_such_process",
+            Self::Recycled => "recycled",
+            Self::Zombie => "zombie",
+            Self::NoMember => "no_member",
+        }
+    }
 }
 
 /// Why nothing is signalled.
@@ -199,13 +227,13 @@ fn step(nodes: &[KillNode], place: usize) -> KillStep {
     match (&node.standing, &node.row) {
         (Standing::Unjudged(why), _) => KillStep::Refused(why.clone()),
         (Standing::Starting | Standing::Held | Standing::Unheld, _) if has_ended => KillStep::StopLingering,
-        (Standing::Nothing | Standing::Gone, _) if has_ended => KillStep::Unchanged,
+        (Standing::Nothing | Standing::Gone(_), _) if has_ended => KillStep::Unchanged,
         (Standing::Starting | Standing::Held | Standing::Unheld, _) => KillStep::Stop,
-        (Standing::Gone, Some(_)) => KillStep::EndGone,
+        (Standing::Gone(_), Some(_)) => KillStep::EndGone,
         (Standing::Nothing, Some(row)) if is_unreached(nodes, place, row) => KillStep::EndUnreached,
         (Standing::Nothing, Some(_)) => KillStep::End,
-        (Standing::Nothing | Standing::Gone, None) if node.asked == Asked::Below => KillStep::Unchanged,
-        (Standing::Nothing | Standing::Gone, None) => KillStep::Refused(not_killable(node)),
+        (Standing::Nothing | Standing::Gone(_), None) if node.asked == Asked::Below => KillStep::Unchanged,
+        (Standing::Nothing | Standing::Gone(_), None) => KillStep::Refused(not_killable(node)),
     }
 }
 

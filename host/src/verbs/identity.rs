@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{KillRefusal, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, Standing, Unjudged};
+use crate::model::{
+    KillRefusal, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, SeenGone, Standing, Unjudged,
+};
 use crate::process::{self, Gone, Liveness, Look, Sent, ShimLock, Traces, UnheldSet, Unknown};
 use crate::verbs::settle::run_directory;
 
@@ -72,7 +74,7 @@ pub(crate) fn standing(host: &Host, runtime: &Runtime) -> Result<Standing, Error
                 let message = "a shim holds its run directory, yet the one that was recorded is gone".to_owned();
                 Ok(unjudged(KillRefusal::IdentityMismatch, message))
             }
-            Liveness::Gone { why: Gone::EarlierBoot } => Ok(Standing::Gone),
+            Liveness::Gone { why: Gone::EarlierBoot } => Ok(Standing::Gone(SeenGone::EarlierBoot)),
             Liveness::Gone { .. } => of_worker(host, runtime, worker.as_ref()),
         },
     }
@@ -115,31 +117,37 @@ fn of_place(host: &Host, runtime: &Runtime) -> Standing {
     let place = identity(runtime, &nobody).and_then(|place| process::classify_place(&place, host.place()));
     match place {
         None | Some(Liveness::Alive(_)) => Standing::Starting,
-        Some(Liveness::Gone { .. }) => Standing::Gone,
+        Some(Liveness::Gone { why }) => Standing::Gone(seen_gone(why)),
         Some(Liveness::Unknown { why }) => unknown(runtime, why),
     }
 }
 
 /// One whose shim is gone, or never was: the worker is judged, then the rest is looked for.
 fn of_worker(host: &Host, runtime: &Runtime, worker: Option<&process::Identity>) -> Result<Standing, Error> {
-    if let Some(worker) = worker {
-        match process::classify(worker, host.place()) {
-            Liveness::Unknown { why } => return Ok(unknown(runtime, why)),
-            Liveness::Gone { why: Gone::EarlierBoot } => return Ok(Standing::Gone),
-            Liveness::Gone { .. } => {}
-            Liveness::Alive(process) => {
-                if process::may_signal(&process)? == Sent::Denied {
-                    let message = "it belongs to another user".to_owned();
-                    return Ok(unjudged(KillRefusal::PermissionDenied, message));
-                }
-                return Ok(Standing::Unheld);
-            }
+    let seen = match worker.map(|worker| process::classify(worker, host.place())) {
+        None => SeenGone::NoMember,
+        Some(Liveness::Unknown { why }) => return Ok(unknown(runtime, why)),
+        Some(Liveness::Gone { why: Gone::EarlierBoot }) => return Ok(Standing::Gone(SeenGone::EarlierBoot)),
+        Some(Liveness::Gone { why }) => seen_gone(why),
+        Some(Liveness::Alive(process)) if process::may_signal(&process)? == Sent::Denied => {
+            let message = "it belongs to another user".to_owned();
+            return Ok(unjudged(KillRefusal::PermissionDenied, message));
         }
-    }
+        Some(Liveness::Alive(_)) => return Ok(Standing::Unheld),
+    };
     Ok(match unheld(host, runtime)?.look() {
-        Look::Empty(_) => Standing::Gone,
+        Look::Empty(_) => Standing::Gone(seen),
         Look::Living(_) => Standing::Unheld,
     })
+}
+
+const fn seen_gone(why: Gone) -> SeenGone {
+    match why {
+        Gone::EarlierBoot => SeenGone::EarlierBoot,
+        Gone::NoSuchProcess | Gone::Vanished => SeenGone::NoSuchProcess,
+        Gone::Recycled => SeenGone::Recycled,
+        Gone::Zombie => SeenGone::Zombie,
+    }
 }
 
 /// Whether a shim holds the lock of the run directory: it lives, whatever its recorded identity says.

@@ -94,11 +94,11 @@ fn what_is_done_follows_from_status_and_processes() {
         ("alive", Standing::Starting, "stop"),
         ("alive", Standing::Unheld, "stop"),
         ("alive", Standing::Nothing, "end"),
-        ("alive", Standing::Gone, "end_gone"),
+        ("alive", Standing::Gone(SeenGone::Recycled), "end_gone"),
         ("over", Standing::Held, "stop_lingering"),
         ("over", Standing::Unheld, "stop_lingering"),
         ("over", Standing::Nothing, "unchanged"),
-        ("over", Standing::Gone, "unchanged"),
+        ("over", Standing::Gone(SeenGone::Recycled), "unchanged"),
         // A status that the policy has no kill from: what runs is stopped, what does not run is refused.
         ("odd", Standing::Held, "stop"),
         ("odd", Standing::Nothing, "refused"),

@@ -124,7 +124,7 @@ fn reached(host: &Host, runtime: &Runtime, standing: &Standing) -> Result<Vec<Su
             Look::Living(members) => members,
             Look::Empty(_) => Vec::new(),
         },
-        Standing::Nothing | Standing::Starting | Standing::Gone | Standing::Unjudged(_) => Vec::new(),
+        Standing::Nothing | Standing::Starting | Standing::Gone(_) | Standing::Unjudged(_) => Vec::new(),
     })
 }
 

@@ -6,9 +6,8 @@ use super::report::{KillResult, Killed};
 use super::{Kill, walk};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Cause, Entity, KillRow, Reason, Runtime, RuntimeState, Transition};
+use crate::model::{Cause, Entity, KillRow, Reason, Runtime, RuntimeState, SeenGone, Transition};
 use crate::store::RuntimeUpdate;
-use crate::verbs::identity;
 use crate::verbs::settle::open_below;
 use crate::verbs::transition::{TransitionOutcome, write};
 
@@ -20,6 +19,8 @@ pub(super) struct End<'a> {
     pub(super) summary: &'a str,
     /// What proves that nothing of it lives.
     pub(super) proof: Option<&'a str>,
+    /// What was seen that says that its processes are gone, where nobody was signalled.
+    pub(super) seen: Option<SeenGone>,
     /// Whether it came to SIGKILL, now or in a kill before that could not be confirmed.
     pub(super) forced: bool,
 }
@@ -46,6 +47,9 @@ pub(super) fn end(
         "killed_at": host.now().to_rfc3339(),
         "note": note,
     });
+    if let Some(seen) = end.seen {
+        evidence["observed"] = json!(seen.word());
+    }
     let open = open_below(host, entity)?;
     if !open.is_empty() {
         evidence["children_not_stopped"] = json!(open);
@@ -91,14 +95,13 @@ fn stopped(host: &Host, runtime: &Runtime) -> RuntimeUpdate {
 /// What the end says beside the status: how it ended is not known when nobody saw it.
 fn fields(host: &Host, runtime: Option<&Runtime>, end: &End<'_>) -> Vec<(&'static str, Value)> {
     let mut fields = vec![("ended_at", json!(host.now().as_ms()))];
-    let Some(runtime) = runtime.filter(|runtime| runtime.worker.is_some()) else {
+    if runtime.is_none_or(|runtime| runtime.worker.is_none()) {
         return fields;
-    };
-    let is_of_this_boot = runtime.place.boot_id == identity::place(host).boot_id;
-    let cause = match (end.proof.is_some(), is_of_this_boot) {
+    }
+    let cause = match (end.proof.is_some(), end.seen) {
         (true, _) => Cause::Kill,
-        (false, true) => Cause::Unobserved,
-        (false, false) => Cause::HostRestarted,
+        (false, Some(SeenGone::EarlierBoot)) => Cause::HostRestarted,
+        (false, _) => Cause::Unobserved,
     };
     fields.push(("cause", json!(cause.word())));
     fields.push(("ended_at_is_approximate", json!(true)));

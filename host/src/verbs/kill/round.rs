@@ -13,7 +13,7 @@ use super::{Kill, PROOF_WITHIN};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, KillNode, KillStep, PlannedKill, RuntimeState, StopIntent, Unjudged};
+use crate::model::{Entity, KillNode, KillStep, PlannedKill, RuntimeState, Standing, StopIntent, Unjudged};
 use crate::store::RuntimeUpdate;
 use crate::verbs::settle::settle;
 use crate::wake::Watch;
@@ -173,6 +173,10 @@ impl<'a> Act<'a> {
             signal,
             summary,
             proof: None,
+            seen: match node.standing {
+                Standing::Gone(seen) => Some(seen),
+                _ => None,
+            },
             forced: runtime.is_some_and(|runtime| runtime.stop_unconfirmed),
         };
         let killed = self

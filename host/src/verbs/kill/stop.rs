@@ -134,6 +134,7 @@ impl Stop {
             signal: "no_process",
             summary: "killed before it began: nothing was executed",
             proof: None,
+            seen: None,
             forced: false,
         };
         let (host, asked, entity, runtime) = (act.host, act.asked, &self.before, &self.runtime);
@@ -242,6 +243,7 @@ impl Stop {
             signal,
             summary: "killed; ended unobserved",
             proof: Some(proof),
+            seen: None,
             forced: signal == "sigkill",
         };
         let (host, asked, entity, runtime) = (act.host, act.asked, &self.before, &self.runtime);
