@@ -1,9 +1,12 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod causes;
 mod compiling;
+mod containment;
 mod crashes;
 mod engines;
 mod entities;
+mod floods;
 mod harness;
 mod identities;
 mod judging;
@@ -12,6 +15,7 @@ mod kill_vectors;
 mod killing;
 mod listing;
 mod living;
+mod nested;
 mod orphans;
 mod policies;
 mod reading;

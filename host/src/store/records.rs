@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::model::{AdminEvent, Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
+use crate::model::{
+    AdminEvent, Change, Containment, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp,
+};
 use crate::model::{Place, ProcessIdentity};
 
 /// The work specification of a run, as stored: opaque to the store.
@@ -70,6 +72,10 @@ pub struct RuntimeUpdate {
     pub shim: Option<ProcessIdentity>,
     /// The identity level.
     pub level: Option<String>,
+    /// What holds the set together.
+    pub containment: Option<Containment>,
+    /// The set's cgroup.
+    pub cgroup: Option<Vec<u8>>,
     /// The worker's own process group.
     pub process_group: Option<i64>,
     /// Why it is being stopped; kept when there is one already.
@@ -102,6 +108,8 @@ impl RuntimeUpdate {
         fill(&mut runtime.worker, self.worker.as_ref());
         fill(&mut runtime.shim, self.shim.as_ref());
         fill(&mut runtime.level, self.level.as_ref());
+        set(&mut runtime.containment, self.containment.as_ref());
+        fill(&mut runtime.cgroup, self.cgroup.as_ref());
         fill(&mut runtime.process_group, self.process_group.as_ref());
         fill(&mut runtime.resume_token, self.resume_token.as_ref());
         if runtime.stop_intent.is_none() {

@@ -110,7 +110,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if ending(runtime, record).0 != Ending::Natural && !record.set.empty {
+    if !ending(runtime, record).0.is_its_own() && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         update.state = Some(RuntimeState::Stopping);
         return note_runtime(host, runtime, update);
@@ -209,7 +209,7 @@ fn end_command(
         summary: summary(record, ending, &found),
         patch: Default::default(),
     };
-    if ending == Ending::Natural && record.spawn_error.is_none() {
+    if ending.is_its_own() && record.spawn_error.is_none() {
         ask_verdict(host, lifecycle, entity, (runtime, record, &found), &mut meaning)?;
     }
     let Some(outcome) = meaning.outcome else {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{AdminEvent, Entity, FieldKind, HistoryRow, Lifecycle, Reference, Runtime, Timestamp};
+use crate::model::{AdminEvent, Bytes, Entity, FieldKind, HistoryRow, Lifecycle, Reference, Runtime, Timestamp};
 use crate::store::Belongings;
 
 /// An entity with what belongs to it.
@@ -106,7 +106,7 @@ fn entity_json(
         "command": command,
         "runtime": runtime.map(runtime_json),
         "notify": entity.notify,
-        "run_dir": runtime.and_then(|runtime| runtime.run_dir.clone()).map(crate::model::Bytes),
+        "run_dir": runtime.and_then(|runtime| runtime.run_dir.clone()).map(Bytes),
         "created_at": entity.created_at.to_rfc3339(),
         "updated_at": entity.updated_at.to_rfc3339(),
         "ended_at": entity.structural.ended_at.map(Timestamp::to_rfc3339),
@@ -136,6 +136,7 @@ fn runtime_json(runtime: &Runtime) -> Value {
         "shim_pid": runtime.shim.as_ref().map(|shim| shim.pid),
         "level": runtime.level,
         "containment": runtime.containment.word(),
+        "cgroup": runtime.cgroup.clone().map(Bytes),
         "stop_unconfirmed": runtime.stop_unconfirmed,
         "resume_token": runtime.resume_token.is_some(),
     })

@@ -100,6 +100,7 @@ impl Orphans {
         let set = SetRecord {
             empty: true,
             proof: Some(proof.to_owned()),
+            spared: Vec::new(),
             survivors: Vec::new(),
             survivors_total: 0,
         };
@@ -149,7 +150,9 @@ fn unseen(runtime: &Runtime, stop: Option<StopRecord>, set: SetRecord, now: Time
         system_ms: 0,
         max_rss_bytes: 0,
         boot_id: runtime.place.boot_id.clone(),
+        oom_kills: 0,
         lost_output_bytes: 0,
+        dropped_output_bytes: 0,
         spawn_error: None,
         set,
         written_by: Some("killer".to_owned()),

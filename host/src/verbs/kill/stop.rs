@@ -283,6 +283,7 @@ impl Stop {
                 ..killed
             }
             .saying("it had ended; what lived on of it was stopped"),
+            (false, true, true) if !record.set.spared.is_empty() => killed.saying(spared(&record)),
             (false, true, true) => killed,
             (false, true, false) => Killed {
                 result: KillResult::Unchanged,
@@ -371,6 +372,19 @@ impl Stop {
         }
         host.wake();
     }
+}
+
+/// Which runs go on that were started inside.
+fn spared(record: &ExitRecord) -> String {
+    let mut names: Vec<&str> = record
+        .set
+        .spared
+        .iter()
+        .map(|spared| spared.reference.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    format!("started inside, and spared: {}", names.join(", "))
 }
 
 fn is_gone(shim: &process::Identity, act: &Act<'_>) -> bool {

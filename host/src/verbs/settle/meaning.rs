@@ -26,6 +26,7 @@ pub(crate) fn seen(record: &ExitRecord) -> (Ending, Ended) {
         "interrupt" => Ending::Interrupted,
         "terminate" => Ending::Terminated,
         "parent_gone" => Ending::ParentGone,
+        "oom" => Ending::OutOfMemory,
         "kill" if forced => Ending::KilledByForce,
         "kill" => Ending::Killed,
         _ => Ending::Natural,
@@ -36,7 +37,7 @@ pub(crate) fn seen(record: &ExitRecord) -> (Ending, Ended) {
 /// The same, with a kill that was wanted before the process ended by itself: it is written as that kill (SEMANTICS 5.0).
 pub(super) fn ending(runtime: &Runtime, record: &ExitRecord) -> (Ending, Ended) {
     match seen(record) {
-        (Ending::Natural, ended) if record.spawn_error.is_none() && is_wanted_before(runtime, record) => {
+        (own, ended) if own.is_its_own() && record.spawn_error.is_none() && is_wanted_before(runtime, record) => {
             (Ending::Killed, ended)
         }
         other => other,
@@ -83,7 +84,7 @@ fn is_wanted_before(runtime: &Runtime, record: &ExitRecord) -> bool {
 /// How the process ended: a kill that was only wanted did not end it.
 pub(super) fn cause(record: &ExitRecord, ending: Ending, ended: Ended) -> Cause {
     match seen(record).0 {
-        Ending::Natural => Ending::Natural.cause(ended),
+        own if own.is_its_own() => own.cause(ended),
         _ => ending.cause(ended),
     }
 }
@@ -120,6 +121,7 @@ pub(super) fn summary(record: &ExitRecord, ending: Ending, found: &Found) -> Opt
     };
     Some(match ending {
         Ending::Natural => how,
+        Ending::OutOfMemory => format!("killed by the system for want of memory; {how}"),
         Ending::TimedOut => format!("stopped at its time limit; {how}"),
         Ending::HungUp => format!("stopped because its terminal went away; {how}"),
         Ending::Interrupted => format!("interrupted; {how}"),
@@ -162,14 +164,17 @@ pub(super) fn evidence(host: &Host, entity: &Entity, runtime: &Runtime, record: 
         "identity_level": runtime.level,
         "raw_status": record.raw_status,
         "core_dumped": record.core_dumped,
+        "oom_kills": (record.oom_kills > 0).then_some(record.oom_kills),
         "stop": record.stop,
         "proof": record.set.proof,
+        "spared": record.set.spared,
         "survivors": record.set.survivors,
         "note": note,
         "user_ms": by_parent(record, record.user_ms),
         "system_ms": by_parent(record, record.system_ms),
         "max_resident_bytes": by_parent(record, record.max_rss_bytes),
         "lost_output_bytes": record.lost_output_bytes,
+        "dropped_output_bytes": (record.dropped_output_bytes > 0).then_some(record.dropped_output_bytes),
         "spawn_error": record.spawn_error,
     });
     if by_kill(runtime, record) {
