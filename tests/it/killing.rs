@@ -10,7 +10,11 @@ fn below(home: &Home, id: &str, parents: &[&str]) -> String {
     let text = format!("echo $$ > {}; exec sleep 600", home.path(id).display());
     home.detach(
         id,
-        &[parents.as_slice(), &["--kind", "session", "--", "sh", "-c", &text]].concat(),
+        &[
+            parents.as_slice(),
+            &["--contain", "subreaper", "--kind", "session", "--", "sh", "-c", &text],
+        ]
+        .concat(),
     );
     home.told(id)
 }

@@ -33,7 +33,7 @@ fn ended(pid: &str) {
 #[track_caller]
 fn check(text: &str, grace: &str, signal: &str, code: &str) {
     let home = Home::new();
-    let pids = orphaned(&home, "one", &[], text);
+    let pids = orphaned(&home, "one", &["--contain", "subreaper"], text);
     let living: Vec<&String> = pids.iter().filter(|pid| lives(pid)).collect();
     assert!(!living.is_empty(), "something outlives the shim of `{text}`");
     let answer = home.run(&["kill", "one", "--grace", grace, "--json"]).exits(0);
@@ -202,4 +202,36 @@ fn a_process_that_hops_from_pid_to_pid_is_caught_without_its_shim() {
         String::from_utf8_lossy(&command).contains(&format!("{}", home.path(&name).display()))
     });
     assert_eq!(hoppers.count(), 0, "none hops on");
+}
+
+#[test]
+fn a_cgroup_holds_without_its_shim_whom_nothing_else_tells() {
+    let home = Home::new();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let find = |name: &str| {
+        let found = std::env::split_paths(&path)
+            .map(|directory| directory.join(name))
+            .find(|file| file.exists());
+        found.expect("a program of every system").display().to_string()
+    };
+    // No token, no group, and no parent that is a member.
+    let scrubbed = format!(
+        "env -i {} {} -c 'echo $$ > {}; exec {} 600' & exec sleep 600",
+        find("setsid"),
+        find("sh"),
+        home.path("told").display(),
+        find("sleep"),
+    );
+    home.detach("one", &["--", "sh", "-c", &scrubbed]);
+    let pid = home.told("told");
+    let runtime = home.json(&["show", "one"])["runtime"].clone();
+    if runtime["containment"] == "cgroup" {
+        kill_shim(&home, "one");
+        ended(&runtime["pid"].to_string());
+        let answer = home.run(&["kill", "one", "--json"]).exits(0);
+        assert_eq!(answer.document()["targets"][0]["proof"], "cgroup_empty");
+    } else {
+        home.done(&["kill", "one"]);
+    }
+    assert!(!lives(&pid));
 }

@@ -278,7 +278,12 @@ fn a_run_may_kill_itself() {
 #[test]
 fn the_report_of_a_kill_has_the_members_that_are_promised() {
     let home = Home::new();
-    let pid = started(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let pid = started(
+        &home,
+        "one",
+        &["--contain", "subreaper"],
+        "echo $$ > $told; exec sleep 600",
+    );
     let document = home.json(&["kill", "one"]);
     let expected = json!({"complete": true, "targets": [{
         "ref": "run/one", "previous_status": "running", "status": "cancelled", "outcome": "killed", "signal": "sigterm",

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::model::{
     Actor, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Runtime, StopIntent, Timestamp,
 };
-use crate::process::{Cause as Asked, ExitRecord};
+use crate::process::{Cause as Asked, ExitRecord, Stage};
 use crate::store::Scope;
 
 /// What was seen, and which stop of ours was going on.
@@ -37,7 +37,7 @@ pub(crate) fn seen(record: &ExitRecord) -> (Ending, Ended) {
 /// The same, with a kill that was wanted before the process ended by itself: it is written as that kill (SEMANTICS 5.0).
 pub(super) fn ending(runtime: &Runtime, record: &ExitRecord) -> (Ending, Ended) {
     match seen(record) {
-        (own, ended) if own.is_its_own() && record.spawn_error.is_none() && is_wanted_before(runtime, record) => {
+        (own, ended) if own.is_its_own() && !is_failed_start(record) && is_wanted_before(runtime, record) => {
             (Ending::Killed, ended)
         }
         other => other,
@@ -72,6 +72,12 @@ pub(crate) fn by_kill(runtime: &Runtime, record: &ExitRecord) -> bool {
     matches!(ending(runtime, record).0, Ending::Killed | Ending::KilledByForce)
 }
 
+/// Whether its program could not be executed: not that its gate stayed closed.
+fn is_failed_start(record: &ExitRecord) -> bool {
+    let stage = record.spawn_error.as_ref().map(|error| error.stage.as_str());
+    stage.is_some_and(|stage| stage != Stage::Gate.text() && stage != Stage::Stopped.text())
+}
+
 /// Whether somebody wanted it killed before it ended.
 fn is_wanted_before(runtime: &Runtime, record: &ExitRecord) -> bool {
     let ended_at_ms = i64::try_from(record.ended_at_ms).unwrap_or(i64::MAX);
@@ -91,17 +97,16 @@ pub(super) fn cause(record: &ExitRecord, ending: Ending, ended: Ended) -> Cause 
 
 /// The fields an end sets, those that the kind has.
 pub(super) fn patch(lifecycle: &Lifecycle, record: &ExitRecord, cause: Cause) -> Fields {
-    let fields = [
+    let mut fields = vec![
         ("ended_at", json!(record.ended_at_ms)),
         ("exit_code", json!(record.exit_code)),
         ("term_signal", json!(record.term_signal)),
         ("cause", json!(cause.word())),
         ("duration_ms", json!(by_parent(record, record.duration_ms))),
-        (
-            "ended_at_is_approximate",
-            json!(record.written_by.is_some().then_some(true)),
-        ),
     ];
+    if record.written_by.is_some() {
+        fields.push(("ended_at_is_approximate", json!(true)));
+    }
     let declared = fields.into_iter().filter(|(name, _)| lifecycle.field(name).is_some());
     declared.map(|(name, value)| (name.to_owned(), value)).collect()
 }
