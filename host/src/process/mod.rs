@@ -26,6 +26,7 @@ mod rundir;
 mod shim_file;
 mod spawn;
 mod stop;
+mod unheld;
 
 #[cfg(test)]
 mod tests;
@@ -38,12 +39,12 @@ pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
-pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
+pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place};
 pub use inside::{Inside, is_inside, members_below};
 pub use living::{Living, living_below};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
-pub use pidfd::{PidFd, Sent, signal};
+pub use pidfd::{PidFd, Sent, may_signal, signal};
 pub use rundir::{RunDir, ShimLock};
 pub use runwarden_shim::message::{Stage, Stream};
 pub use runwarden_shim::slot::{Cause, Patience, Slot};
@@ -52,3 +53,4 @@ pub use rustix::process::Signal;
 pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};
 pub use stop::{StopAsked, Wake, ask_stop};
+pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet};
