@@ -1,5 +1,6 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod adoption;
 mod causes;
 mod compiling;
 mod containment;
@@ -17,6 +18,7 @@ mod listing;
 mod living;
 mod nested;
 mod orphans;
+mod plug;
 mod policies;
 mod reading;
 mod readme;

@@ -9,6 +9,7 @@ use harness::{Run, assert_has, eventually};
 use runwarden_shim::files;
 use runwarden_shim::message::{FromShim, Stage, ToShim};
 use runwarden_shim::slot::Patience;
+use runwarden_shim::spec::IoMode;
 
 #[test]
 fn an_exit_code_is_recorded() {
@@ -180,9 +181,7 @@ fn a_program_has_default_signals_and_only_standard_descriptors() {
 #[test]
 fn a_pseudo_terminal_is_a_terminal_of_the_size_that_was_asked_for() {
     let script = "test -t 0 && test -t 1 && test -t 2 && stty size; read line; echo got $line; stty size";
-    let mut started = Run::shell(script)
-        .with(|spec| spec.io = runwarden_shim::spec::IoMode::Pty)
-        .start();
+    let mut started = Run::shell(script).with(|spec| spec.io = IoMode::Pty).start();
     started.wait_for(files::OUTPUT_LOG, "24 80");
     let window = runwarden_shim::spec::Window {
         rows: 50,
@@ -205,9 +204,7 @@ fn standard_input_and_the_process_group_are_the_callers() {
     let (reader, writer) = harness::pipe();
     let mut run = Run::shell("cat; ps -o pgid= -p $$ 2>/dev/null || cut -d' ' -f5 /proc/$$/stat");
     run.stdin = Some(reader);
-    let started = run
-        .with(|spec| spec.io = runwarden_shim::spec::IoMode::InheritStdin)
-        .start();
+    let started = run.with(|spec| spec.io = IoMode::InheritStdin).start();
     std::io::Write::write_all(&mut std::fs::File::from(writer), b"typed\n").expect("typing");
     started.exit_file();
     // SAFETY: no memory involved.
@@ -219,11 +216,17 @@ fn standard_input_and_the_process_group_are_the_callers() {
 
 #[test]
 fn a_program_whose_reader_is_gone_gets_sigpipe() {
-    let started = Run::shell("while :; do echo y; done").start();
+    // In the foreground: a detached program outlives its readers.
+    let foreground = |run: Run| {
+        let mut run = run.with(|spec| spec.io = IoMode::InheritStdin);
+        run.stdin = std::fs::File::open("/dev/null").ok().map(Into::into);
+        run.start()
+    };
+    let started = foreground(Run::shell("while :; do echo y; done"));
     started.send(&ToShim::CloseStream(runwarden_shim::message::Stream::Stdout));
     // dash reports the failed write and goes on or dies by the signal, depending on the builtin; yes(1) is plain.
     drop(started);
-    let started = Run::of(&["yes"]).start();
+    let started = foreground(Run::of(&["yes"]));
     started.send(&ToShim::CloseStream(runwarden_shim::message::Stream::Stdout));
     assert_has(&started.exit_file(), &[r#""term_signal":13"#]);
 }

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
-use runwarden_host::model::{DurationMs, Entity, KillStep, Reach};
+use runwarden_host::model::{DurationMs, Entity, KillStep, Reach, STALE_AFTER, StaleVerdict};
 use runwarden_host::process::Survivor;
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan_kill};
+use runwarden_host::verbs::{
+    Act, Kill, KillPlan, KillResult, Killed, Killing, Planned, Sweep, Swept, declare_gone, kill, plan_kill, stale,
+};
 use runwarden_host::{GRACE_DEFAULT, Host};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,6 +40,17 @@ pub(crate) struct Args {
     /// Show what would be done, in its order, and signal nobody; ends that wait to be recorded are, as with any reading
     #[arg(long, help_heading = "How")]
     dry_run: bool,
+    /// End everything whose processes are positively gone, and the plays and shows below which nothing is left; signals
+    /// nobody
+    #[arg(long, help_heading = "What", conflicts_with_all = ["references", "recursive", "grace", "declare_gone", "SelectorArgs"])]
+    all_stale: bool,
+    /// With --all-stale: what is younger is left alone [default: 1h]
+    #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true, requires = "all_stale", help_heading = "How")]
+    older_than: Option<DurationMs>,
+    /// Your word that it is gone, where its processes cannot be looked at from here (another machine, a container that is
+    /// no more); kept with the note, and refused where a look can tell
+    #[arg(long, requires = "note", conflicts_with_all = ["recursive", "dry_run"], help_heading = "How")]
+    declare_gone: bool,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -46,10 +59,12 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden kill --grace 1m 7kq2
   runwarden kill play/opening-night --dry-run
   runwarden kill --recursive --tag batch=7
+  runwarden kill --all-stale --older-than 2h --dry-run
+  runwarden kill 7kq2 --declare-gone --note 'its container was removed'
 
 EXIT CODES
   0 all of them are stopped, or had ended before
-  1 something could not be stopped or confirmed, or nothing shows what runs
+  1 something could not be stopped, confirmed or judged, or nothing shows what runs
   2 some are not found or ambiguous: nothing was signalled
   3 interrupted: what was asked for goes on
   74 stopped, and not recorded yet: the next command that reads it records it";
@@ -60,12 +75,17 @@ pub(crate) enum Told {
     Done(Killing),
     /// It was planned.
     Planned(KillPlan),
+    /// What is gone was swept.
+    Swept(Swept, Act),
     /// It was left before it was over.
     Interrupted,
 }
 
 /// Resolves every word first, then kills what was meant and what is linked below.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
+    if args.all_stale {
+        return sweep(context, args);
+    }
     if args.references.is_empty() && args.selectors.is_empty() {
         return Err(Failure::usage("nothing to kill is given").hint("`runwarden kill @` kills the newest run"));
     }
@@ -85,7 +105,10 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
         note: args.note.clone(),
         reach,
     };
-    let told = carry_out(&host, &targets, &asked)?;
+    let told = match args.declare_gone {
+        true => Told::Done(declare_gone(&host, &targets, &asked)?),
+        false => carry_out(&host, &targets, &asked)?,
+    };
     match &told {
         Told::Done(killing) => {
             for (what, error) in &killing.failures {
@@ -101,9 +124,22 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
             )
             .hint("`runwarden wait` waits for their ends; kill again to hurry them with a shorter --grace"),
         ),
-        Told::Planned(_) => {}
+        Told::Planned(_) | Told::Swept(..) => {}
     }
     Ok(told)
+}
+
+/// Ends what is positively gone.
+fn sweep(context: &Context, args: &Args) -> Outcome<Told> {
+    let act = if args.dry_run { Act::DryRun } else { Act::Do };
+    let sweep = Sweep {
+        older_than: args.older_than.unwrap_or(STALE_AFTER),
+        actor: operator(),
+        note: args.note.clone(),
+        act,
+    };
+    let swept = stale(&context.open_to_stop()?, &sweep)?;
+    Ok(Told::Swept(swept, act))
 }
 
 /// The words, then what the selectors choose of what can be killed. One word that means nothing keeps everybody alive.
@@ -170,6 +206,7 @@ impl Report for Told {
         match self {
             Self::Done(killing) => killing.json(),
             Self::Planned(plan) => plan.json(),
+            Self::Swept(swept, _) => swept.json(),
             Self::Interrupted => json!({"targets": [], "complete": false}),
         }
     }
@@ -191,6 +228,7 @@ impl Report for Told {
                 let steps = plan.steps.iter().filter(|planned| are_all_left || !is_left(planned));
                 steps.for_each(|planned| foretell(&mut text, planned, page));
             }
+            Self::Swept(swept, act) => return swept_text(swept, *act, page),
             Self::Interrupted => {}
         }
         text
@@ -203,9 +241,35 @@ impl Report for Told {
             Self::Done(Killing { failures, .. }) if !failures.is_empty() => Failure::from(&failures[0].1).exit,
             Self::Done(killing) if killing.is_complete() => Exit::DONE,
             Self::Planned(plan) if plan.is_complete() => Exit::DONE,
-            Self::Done(_) | Self::Planned(_) => Exit::NO,
+            Self::Swept(swept, _) if swept.is_complete() => Exit::DONE,
+            Self::Done(_) | Self::Planned(_) | Self::Swept(..) => Exit::NO,
         }
     }
+}
+
+/// Every candidate, its verdict and why.
+fn swept_text(swept: &Swept, act: Act, page: &Page) -> Text {
+    if swept.candidates.is_empty() {
+        return Text::of("Nothing has not ended.");
+    }
+    let mut text = Text::new();
+    for (reference, verdict) in &swept.candidates {
+        let style = match verdict {
+            StaleVerdict::End(_) => Style::Strong,
+            StaleVerdict::Keep(_) => Style::Dim,
+            StaleVerdict::Undetermined(_) => Style::Bad,
+        };
+        let verb = match (verdict, act) {
+            (StaleVerdict::End(_), Act::Do) if swept.ended.contains(reference) => "ended",
+            _ => verdict.word(),
+        };
+        text.line(Text::styled(style, verb).and(" ").and(reference));
+        wrapped(&mut text, "", verdict.reason(), page);
+        if let Some((_, why)) = swept.failures.iter().find(|(failed, _)| failed == reference) {
+            wrapped(&mut text, "", &format!("not ended: {why}"), page);
+        }
+    }
+    text
 }
 
 /// What came of one, and below it, further in, of those that were killed with it.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Result;
 use runwarden_host::model::{Cause as EndCause, DurationMs, Entity, Runtime};
 use runwarden_host::process::{Cause, Event, Patience, Slot, boottime_ms};
-use runwarden_host::verbs::{Running, settle};
+use runwarden_host::verbs::{Running, repair};
 use runwarden_host::{Host, Watch};
 use tokio::io::unix::AsyncFd;
 
@@ -131,7 +131,7 @@ async fn recorded_end(
 ) -> Result<Entity> {
     loop {
         if let Some(found) = host.store().load(&entity.reference.id)? {
-            entity = settle(host, found)?;
+            entity = repair(host, found)?;
         }
         let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
         // A stopped run whose status is no end stays so: its policy has no way from there to the end it had.

@@ -18,7 +18,9 @@ mod kill;
 mod lifecycle;
 mod measure;
 mod refusal;
+mod repair;
 mod runtime;
+mod stale;
 mod time;
 mod value;
 #[cfg(test)]
@@ -43,6 +45,10 @@ pub use kill::{
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use refusal::rejection_event;
+pub use repair::{
+    Began, Carriers, Left, Observed, Recorded, Repair, SPAWN_GRACE, Unseen, is_overdue, repair, repair_evidence,
+};
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
+pub use stale::{Below, Candidate, STALE_AFTER, StaleVerdict, plan_stale};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};

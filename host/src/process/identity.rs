@@ -220,6 +220,27 @@ pub fn classify(identity: &Identity, place: &Place) -> Liveness {
     }
 }
 
+/// The recorded process itself, whether it runs or waits to be reaped; none when the kernel cannot show it any more, or
+/// shows it only by layers that others may share.
+#[must_use]
+pub fn held(identity: &Identity, place: &Place) -> Option<PidFd> {
+    if classify_place(identity, place).is_some() {
+        return None;
+    }
+    let by_handle = identity.pidfs_handle.as_deref();
+    if let Some(Ok(process)) = by_handle.map(|handle| PidFd::from_handle(handle, identity.pid)) {
+        return Some(process);
+    }
+    let process = PidFd::open(identity.pid).ok()?;
+    if identity.pidfs_inode.is_some() && process.inode() == identity.pidfs_inode {
+        return Some(process);
+    }
+    match classify(identity, place) {
+        Liveness::Alive(process) => Some(process),
+        Liveness::Gone { .. } | Liveness::Unknown { .. } => None,
+    }
+}
+
 fn gone(why: Gone) -> Liveness {
     Liveness::Gone { why }
 }

@@ -74,6 +74,16 @@ pub fn living_below(shim: i32) -> Result<Vec<Living>, ProcessError> {
     Ok(living)
 }
 
+/// The same of processes that are known to be of a run: those that live of them, beside each other.
+#[must_use]
+pub fn living_among(pids: &[i32]) -> Vec<Living> {
+    let read = |pid: &i32| Some((*pid, stat::read(*pid).ok().filter(|stat| !stat.is_dead())?));
+    let found = pids.iter().filter_map(read);
+    let mut living: Vec<Living> = found.map(|(pid, stat)| described(pid, 0, &stat)).collect();
+    describe(&mut living);
+    living
+}
+
 fn described(pid: i32, depth: usize, stat: &Stat) -> Living {
     Living {
         pid,

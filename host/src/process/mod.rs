@@ -8,6 +8,7 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod adopt;
 mod bounded;
 mod containment;
 mod control;
@@ -31,6 +32,7 @@ mod unheld;
 #[cfg(test)]
 mod tests;
 
+pub use adopt::{Adopting, Orphaned, adopt};
 pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
 pub use control::{Control, Event};
@@ -39,9 +41,9 @@ pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
-pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place};
+pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place, held};
 pub use inside::{Inside, is_inside, members_below};
-pub use living::{Living, living_below};
+pub use living::{Living, living_among, living_below};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
 pub use pidfd::{PidFd, Sent, may_signal, signal};

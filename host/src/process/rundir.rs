@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use runwarden_shim::message::Stream;
+use runwarden_shim::notes::{self, Noted};
 use runwarden_shim::{files, slot};
 use rustix::fs::{FlockOperation, flock};
 
@@ -136,6 +137,12 @@ impl RunDir {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(ShimLock::Held),
             Err(errno) => Err(ProcessError::file("lock", path)(errno.into())),
         }
+    }
+
+    /// What shim and worker noted of the attempt; none where nobody noted anything.
+    #[must_use]
+    pub fn noted(&self) -> Option<Noted> {
+        notes::read(&File::open(self.path.join(files::LOCK)).ok()?)
     }
 
     /// Writes a request to stop into the first free slot, durably; which slot. With all slots taken the last of them

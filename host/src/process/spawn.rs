@@ -28,7 +28,7 @@ use super::pidfd::PidFd;
 use super::{HeldBy, ProcessError, RunDir};
 
 /// A shim that has not answered by then never will.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// The longest single string Linux takes (`MAX_ARG_STRLEN`), its NUL included.
 const STRING_BYTES_MAX: usize = 131_072;
 /// A shim's file just written by another thread's copy of us may be busy for a moment.
@@ -275,11 +275,11 @@ fn check_string(what: &str, text: &[u8], length: usize) -> Result<(), ProcessErr
     })
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     std::path::absolute(path).map_err(ProcessError::file("find", path))
 }
 
-fn specification(command: &Command, run_directory: &Path) -> Spec {
+pub(super) fn specification(command: &Command, run_directory: &Path) -> Spec {
     let bytes = |words: &[OsString]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
     let variable = |(name, value): &(OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
     let (io, window) = match &command.io {
@@ -372,7 +372,7 @@ pub(super) fn memory_file(bytes: &[u8]) -> Result<File, ProcessError> {
     Ok(file)
 }
 
-fn socket_pair() -> Result<(OwnedFd, OwnedFd), ProcessError> {
+pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd), ProcessError> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)
         .map_err(ProcessError::system("make a socket pair"))
@@ -380,7 +380,7 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), ProcessError> {
 
 /// Starts the shim, which copies itself and ends, so that nobody has to reap it later.
 #[expect(clippy::disallowed_methods, reason = "nothing tells when a busy file is free")]
-fn start_shim(run: &Command, socket: &OwnedFd) -> Result<(), ProcessError> {
+pub(super) fn start_shim(run: &Command, socket: &OwnedFd) -> Result<(), ProcessError> {
     let number = socket.as_raw_fd();
     let mut command = process::Command::new(&run.shim);
     command.arg0("runwarden-shim").arg(&run.reference).env_clear();

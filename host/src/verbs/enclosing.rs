@@ -12,7 +12,7 @@ use crate::verbs::identity;
 /// What a claim to be inside a run comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Enclosing {
-    /// This process descends from the run's shim, or is in the run's cgroup.
+    /// This process descends from the run's shim or worker, or is in the run's cgroup.
     Inside(Box<Entity>),
     /// It does not, or nobody can tell: the claim counts for nothing.
     Unproven,
@@ -29,8 +29,10 @@ pub fn enclosing(host: &Host, id: &str) -> Result<Enclosing, Error> {
     };
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     let descends = |runtime: &Runtime| {
-        let shim = identity::shim(runtime);
-        shim.is_some_and(|shim| matches!(is_inside(&shim, host.place()), Inside::Yes))
+        // A shim that adopted the set is above nobody: then who descends from the worker is inside.
+        let above = [identity::shim(runtime), identity::worker(runtime)];
+        let mut above = above.into_iter().flatten();
+        above.any(|above| matches!(is_inside(&above, host.place()), Inside::Yes))
     };
     // The only proof there is when the shim is gone, or when somebody put this process into the group.
     let around = Surroundings::here();

@@ -101,6 +101,14 @@ pub(crate) fn unheld(host: &Host, runtime: &Runtime) -> Result<UnheldSet, Error>
     Ok(UnheldSet::new(&traces, host.place()))
 }
 
+/// Who is found of a set by what marks its members; none for one whose shim is their parent and has none.
+pub(crate) fn found(host: &Host, runtime: &Runtime) -> Result<Vec<i32>, Error> {
+    Ok(match unheld(host, runtime)?.look() {
+        Look::Living(members) => members.into_iter().map(|member| member.pid).collect(),
+        Look::Empty(_) => Vec::new(),
+    })
+}
+
 /// The worker of a runtime, to be compared with what runs now. None when it was never recorded.
 pub(crate) fn worker(runtime: &Runtime) -> Option<process::Identity> {
     identity(runtime, runtime.worker.as_ref()?)

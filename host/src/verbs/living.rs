@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Bytes, Runtime};
-use crate::process::{Liveness, Living, classify, living_below};
+use crate::process::{Liveness, Living, classify, living_among, living_below};
 use crate::verbs::identity;
 
 /// What was seen of a runtime's processes.
@@ -32,7 +32,11 @@ pub fn living(host: &Host, runtime: &Runtime) -> Result<Seen, Error> {
         Liveness::Gone { .. } => return Ok(Seen::ShimGone),
         Liveness::Unknown { .. } => return Ok(Seen::Unknown),
     };
-    let seen = living_below(shim.pid)?;
+    let mut seen = living_below(shim.pid)?;
+    if seen.is_empty() {
+        // A shim that adopted the set is above nobody.
+        seen = living_among(&identity::found(host, runtime)?);
+    }
     // Its number was its own all along only if it still runs.
     Ok(if alive.has_exited()? {
         Seen::ShimGone

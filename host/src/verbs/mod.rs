@@ -1,5 +1,6 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
+mod adopt;
 mod create;
 mod enclosing;
 mod examine;
@@ -11,10 +12,12 @@ mod identity;
 mod kill;
 mod living;
 mod policy;
+mod repair;
 mod report;
 mod resolve;
 mod run;
 mod settle;
+mod stale;
 mod standing;
 mod transition;
 mod verdict;
@@ -25,13 +28,15 @@ pub use create::{IdChoice, Made, create};
 pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use finish::finish;
-pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan as plan_kill};
+pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
+pub use repair::{Act, Repaired, repair, repair_all};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
 pub use run::{Begun, Running, Start, StartFailure, run};
 pub use settle::{observed_exit, settle};
+pub use stale::{Sweep, Swept, stale};
 pub use standing::{Standing, standing, standings};
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
 pub use view::{EntityView, admin_json, history_json, view, views};

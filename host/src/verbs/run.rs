@@ -18,8 +18,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
-    Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Reason, Runtime, RuntimeKind, RuntimeState,
-    StopIntent, Transition,
+    Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Reason, Reference, Runtime, RuntimeKind,
+    RuntimeState, StopIntent, Transition,
 };
 use crate::policy::Selected;
 use crate::process::{
@@ -246,22 +246,27 @@ fn hold(
         io: start.io,
         grace: duration(work.grace_ms),
         timeout: work.timeout_ms.map(duration),
-        stop_by: match work.stop_by {
-            StopBy::Term => process::StopBy::Signal(process::Signal::TERM),
-            StopBy::Signal(number) => {
-                process::StopBy::Signal(process::Signal::from_named_raw(number).unwrap_or(process::Signal::TERM))
-            }
-            StopBy::Stdin => process::StopBy::Stdin,
-        },
+        stop_by: stop_by(work),
         parent: start.parent,
         log_limit_bytes: work.log_limit_bytes.unwrap_or(LOG_LIMIT_DEFAULT_BYTES),
         containing,
-        finish: Some(finish(host, attempt)),
+        finish: Some(finish(host, reference)),
     };
     process::prepare(command, directory, host.place())
 }
 
-fn duration(length: crate::model::DurationMs) -> Duration {
+/// What a stop of the work tries before SIGKILL.
+pub(super) fn stop_by(work: &Work) -> process::StopBy {
+    match work.stop_by {
+        StopBy::Term => process::StopBy::Signal(process::Signal::TERM),
+        StopBy::Signal(number) => {
+            process::StopBy::Signal(process::Signal::from_named_raw(number).unwrap_or(process::Signal::TERM))
+        }
+        StopBy::Stdin => process::StopBy::Stdin,
+    }
+}
+
+pub(super) fn duration(length: crate::model::DurationMs) -> Duration {
     Duration::from_millis(u64::try_from(length.as_ms()).unwrap_or(0))
 }
 
@@ -301,7 +306,7 @@ fn split_variable(variable: Vec<u8>) -> (OsString, OsString) {
 }
 
 /// The command that records the end: its path, and its image in case the path leads nowhere by then.
-fn finish(host: &Host, attempt: &Attempt) -> Finish {
+pub(super) fn finish(host: &Host, reference: &Reference) -> Finish {
     let config = host.config();
     let mut argv = vec![
         config.program.clone().into_os_string(),
@@ -313,7 +318,7 @@ fn finish(host: &Host, attempt: &Attempt) -> Finish {
         url.push(database);
         argv.extend(["--store".into(), url]);
     }
-    argv.extend(["finish".into(), attempt.entity.reference.id.clone().into()]);
+    argv.extend(["finish".into(), reference.id.clone().into()]);
     Finish {
         argv,
         image: File::open(&config.program).ok().map(Into::into),

@@ -4,11 +4,15 @@
 //! repeatable: a run that is recorded already, or has not ended, comes back as it is.
 
 mod meaning;
+mod unseen;
 
 pub(crate) use meaning::{by_kill, open_below, seen, signal_word, spawn_summary};
+pub(crate) use unseen::{HOST_RESTARTED, IDENTITY_STAGE, nobody, unseen};
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use serde_json::Value;
 
 use self::meaning::{cause, ending, evidence, patch, summary, with_intent};
 use crate::crash;
@@ -45,7 +49,7 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         let Some(record) = exit_record(&runtime)? else {
             return Ok(entity);
         };
-        let settled = record_end(host, &entity, &runtime, &record)?;
+        let settled = record_end(host, &entity, &runtime, &Told::by(&record))?;
         entity = host.store().load(&entity.reference.id)?.unwrap_or(entity);
         if settled == Settled::Done {
             break;
@@ -57,16 +61,38 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.
 const CHANGES_MAX: usize = 4;
 
+/// What tells an end.
+pub(crate) struct Told<'a> {
+    record: &'a ExitRecord,
+    /// What a repair saw, where no shim wrote the record.
+    observed: Option<&'a Value>,
+}
+
+impl<'a> Told<'a> {
+    /// The record of a shim.
+    pub(crate) const fn by(record: &'a ExitRecord) -> Self {
+        Self { record, observed: None }
+    }
+
+    /// A record made up of what was observed, and by nobody who saw the end.
+    pub(crate) const fn observed(record: &'a ExitRecord, observed: &'a Value) -> Self {
+        Self {
+            record,
+            observed: Some(observed),
+        }
+    }
+}
+
 /// Whether an end is recorded as far as it can be now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Settled {
+pub(crate) enum Settled {
     Done,
     /// The entity changed meanwhile.
     LookAgain,
 }
 
 /// The newest runtime of an entity.
-fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+pub(crate) fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     Ok(runtimes.into_iter().next_back())
 }
@@ -101,7 +127,8 @@ pub(crate) fn run_directory(path: &[u8]) -> RunDir {
 }
 
 /// Writes an end, and what it says of the runtime, in one commit.
-fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitRecord) -> Result<Settled, Error> {
+pub(crate) fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, told: &Told<'_>) -> Result<Settled, Error> {
+    let record = told.record;
     if stop_goes_on(record) {
         return Ok(Settled::Done);
     }
@@ -124,6 +151,12 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     let Some(mut command) = end_command(host, &lifecycle, entity, runtime, record)? else {
         return note_runtime(host, runtime, update);
     };
+    if let Some(observed) = told.observed {
+        command.reason.evidence.push(observed.clone());
+        if !by_kill(runtime, record) {
+            command.actor = Actor::system("repair");
+        }
+    }
     command.expected_statuses = Some(vec![entity.status.clone()]);
     update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
@@ -306,10 +339,10 @@ fn missing_artifacts(work: &Work, runtime: &Runtime) -> Vec<String> {
 /// Which outcome a start that failed is written with.
 pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcome> {
     let rule = lifecycle.descriptor().execution.as_ref()?;
-    Some(if stage == "directory" {
-        rule.directory_missing.clone()
-    } else {
-        rule.spawn_failed.clone()
+    Some(match stage {
+        "directory" => rule.directory_missing.clone(),
+        IDENTITY_STAGE => rule.identity_lost.clone(),
+        _ => rule.spawn_failed.clone(),
     })
 }
 

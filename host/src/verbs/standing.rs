@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, Reference};
 use crate::store::StoreError;
-use crate::verbs::settle::{exit_record, settle};
+use crate::verbs::repair::{is_suspect, repair};
 
 /// An entity as a command shows it that only reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,13 +17,13 @@ pub enum Standing {
     EndWaits(Entity),
 }
 
-/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
+/// The same as [`repair`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
 /// show nothing.
 ///
 /// # Errors
 /// The store cannot be read, or the exit file cannot be.
 pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
-    match settle(host, entity.clone()) {
+    match repair(host, entity.clone()) {
         Ok(settled) => Ok(Standing::Settled(settled)),
         Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
         Err(error) => Err(error),
@@ -53,7 +53,7 @@ pub fn standings(host: &Host, entities: Vec<Entity>) -> Result<Vec<Standing>, Er
     };
     let mut unsettled: HashSet<Reference> = HashSet::new();
     for runtime in runtimes {
-        if runtime.is_stopped() || exit_record(&runtime)?.is_some() {
+        if is_suspect(host, &runtime)? {
             unsettled.insert(runtime.owner);
         }
     }

@@ -12,6 +12,7 @@
 //! same. If we die half-way the shims go on with what was asked of them, and the next command records it.
 
 mod budget;
+mod declare;
 mod orphans;
 mod record;
 mod report;
@@ -19,6 +20,7 @@ mod round;
 mod stop;
 mod walk;
 
+pub use declare::declare_gone;
 pub use report::{KillPlan, KillResult, Killed, Killing, Planned};
 
 use std::collections::{HashMap, HashSet};
@@ -117,19 +119,16 @@ fn describe(host: &Host, found: &Walk, planned: PlannedKill) -> Result<Planned, 
 fn reached(host: &Host, runtime: &Runtime, standing: &Standing) -> Result<Vec<Survivor>, Error> {
     Ok(match standing {
         Standing::Held => match identity::shim(runtime) {
-            Some(shim) => members(shim.pid)?,
+            Some(shim) => members(host, runtime, shim.pid)?,
             None => Vec::new(),
         },
-        Standing::Unheld => match identity::unheld(host, runtime)?.look() {
-            Look::Living(members) => members,
-            Look::Empty(_) => Vec::new(),
-        },
+        Standing::Unheld => found(host, runtime)?,
         Standing::Nothing | Standing::Starting | Standing::Gone(_) | Standing::Unjudged(_) => Vec::new(),
     })
 }
 
 /// Who lives below a shim, those of runs that were started inside left out: for people, as one look sees them.
-fn members(shim: i32) -> Result<Vec<Survivor>, Error> {
+fn members(host: &Host, runtime: &Runtime, shim: i32) -> Result<Vec<Survivor>, Error> {
     let living = living_below(shim)?.into_iter().filter(|one| one.run.is_none());
     let named = living.map(|one| Survivor {
         pid: one.pid,
@@ -137,7 +136,21 @@ fn members(shim: i32) -> Result<Vec<Survivor>, Error> {
         state: one.state.to_string(),
         uid: one.uid,
     });
-    Ok(named.collect())
+    let members: Vec<Survivor> = named.collect();
+    // A shim that adopted the set is above nobody.
+    if members.is_empty() {
+        found(host, runtime)
+    } else {
+        Ok(members)
+    }
+}
+
+/// Who is found of a set by what marks its members.
+fn found(host: &Host, runtime: &Runtime) -> Result<Vec<Survivor>, Error> {
+    Ok(match identity::unheld(host, runtime)?.look() {
+        Look::Living(members) => members,
+        Look::Empty(_) => Vec::new(),
+    })
 }
 
 /// What was done so far, by row number of the entity.

@@ -3,11 +3,9 @@
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Runtime, Timestamp};
-use crate::process::{
-    self, ExitFile, ExitRecord, Look, RunDir, SetRecord, Signal, StopRecord, Survivor, UnheldSet, boottime_ms,
-};
+use crate::process::{self, ExitFile, ExitRecord, Look, RunDir, Signal, StopRecord, Survivor, UnheldSet, boottime_ms};
 use crate::verbs::identity;
-use crate::verbs::settle::run_directory;
+use crate::verbs::settle::{nobody, run_directory, unseen};
 
 /// Between two looks while members have their grace period, and while they are being killed.
 const PAUSE_MS: (u64, u64) = (50, 5);
@@ -97,13 +95,7 @@ impl Orphans {
         let Some(directory) = &self.directory else {
             return false;
         };
-        let set = SetRecord {
-            empty: true,
-            proof: Some(proof.to_owned()),
-            spared: Vec::new(),
-            survivors: Vec::new(),
-            survivors_total: 0,
-        };
+        let set = nobody(proof);
         let stop = self.signal.map(|signal| StopRecord {
             cause: process::Cause::Kill.text().to_owned(),
             slot: self.slot,
@@ -115,46 +107,20 @@ impl Orphans {
         let record = match directory.read_exit(&runtime.attempt_token) {
             // The shim saw the worker end; it was killed while the rest of the set lived on.
             Ok(ExitFile::Recorded(seen)) => ExitRecord { set, stop, ..*seen },
-            Ok(ExitFile::Absent | ExitFile::OtherAttempt) | Err(_) => unseen(runtime, stop, set, now),
+            Ok(ExitFile::Absent | ExitFile::OtherAttempt) | Err(_) => {
+                let cause = if stop.is_some() { "kill" } else { "unobserved" };
+                let written_by = Some("killer".to_owned());
+                ExitRecord {
+                    stop,
+                    written_by,
+                    ..unseen(runtime, cause, set, now)
+                }
+            }
         };
         let left = directory.write_exit(&record);
         if let Err(error) = &left {
             tracing::warn!(%error, "the end is in the store alone");
         }
         left.is_ok()
-    }
-}
-
-/// The record of a worker that nobody saw end.
-fn unseen(runtime: &Runtime, stop: Option<StopRecord>, set: SetRecord, now: Timestamp) -> ExitRecord {
-    let ms = |at: Timestamp| u64::try_from(at.as_ms()).unwrap_or(0);
-    let worker = runtime
-        .worker
-        .as_ref()
-        .and_then(|worker| i32::try_from(worker.pid).ok());
-    let cause = if stop.is_some() { "kill" } else { "unobserved" };
-    ExitRecord {
-        v: 1,
-        token: runtime.attempt_token.clone(),
-        worker_pid: worker.unwrap_or(0),
-        raw_status: None,
-        exit_code: None,
-        term_signal: None,
-        core_dumped: false,
-        cause: cause.to_owned(),
-        stop,
-        started_at_ms: ms(runtime.created_at),
-        ended_at_ms: ms(now),
-        duration_ms: ms(now).saturating_sub(ms(runtime.created_at)),
-        user_ms: 0,
-        system_ms: 0,
-        max_rss_bytes: 0,
-        boot_id: runtime.place.boot_id.clone(),
-        oom_kills: 0,
-        lost_output_bytes: 0,
-        dropped_output_bytes: 0,
-        spawn_error: None,
-        set,
-        written_by: Some("killer".to_owned()),
     }
 }

@@ -342,7 +342,7 @@ impl Stop {
         };
         let shim = self.runtime.shim.as_ref().and_then(|shim| i32::try_from(shim.pid).ok());
         let survivors = match (&self.hold, shim) {
-            (Hold::Shim, Some(shim)) => members(shim)?,
+            (Hold::Shim, Some(shim)) => members(act.host, &self.runtime, shim)?,
             _ => self.survivors,
         };
         let killed = Killed::of(&self.before, Some(&self.runtime), signal);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::unseen::{HOST_RESTARTED, IDENTITY_STAGE};
 use super::{Found, run_directory};
 use crate::error::Error;
 use crate::host::Host;
@@ -27,6 +28,7 @@ pub(crate) fn seen(record: &ExitRecord) -> (Ending, Ended) {
         "terminate" => Ending::Terminated,
         "parent_gone" => Ending::ParentGone,
         "oom" => Ending::OutOfMemory,
+        HOST_RESTARTED => Ending::HostRestarted,
         "kill" if forced => Ending::KilledByForce,
         "kill" => Ending::Killed,
         _ => Ending::Natural,
@@ -37,7 +39,11 @@ pub(crate) fn seen(record: &ExitRecord) -> (Ending, Ended) {
 /// The same, with a kill that was wanted before the process ended by itself: it is written as that kill (SEMANTICS 5.0).
 pub(super) fn ending(runtime: &Runtime, record: &ExitRecord) -> (Ending, Ended) {
     match seen(record) {
-        (own, ended) if own.is_its_own() && !is_failed_start(record) && is_wanted_before(runtime, record) => {
+        (own, ended)
+            if (own.is_its_own() || own == Ending::HostRestarted)
+                && !is_failed_start(record)
+                && is_wanted_before(runtime, record) =>
+        {
             (Ending::Killed, ended)
         }
         other => other,
@@ -146,6 +152,7 @@ pub(crate) fn spawn_summary(stage: &str, errno: i32) -> String {
         "reserve" => "no room for the exit record",
         "stopped" => "stopped before it began",
         "gate" => "never begun",
+        IDENTITY_STAGE => "its start ended before its process was recorded",
         "terminal" => "no pseudo-terminal",
         other => return format!("cannot start ({other}): {}", std::io::Error::from_raw_os_error(errno)),
     };
