@@ -10,12 +10,10 @@ use crate::errors::Outcome;
 use crate::output::{Page, between, span};
 use crate::parse::signal_name;
 
-/// The entity as it is now: an end that nobody recorded yet is read from its run directory. Where it cannot be recorded,
+/// The entity as it is now, repaired if need be: an end that nobody recorded yet is read from its run directory, and what
+/// lingers without a shim gets one. Where it cannot be recorded,
 /// the entity as it is stored, with a warning.
 pub(super) fn settled(context: &Context, host: &Host, entity: Entity) -> Outcome<Entity> {
-    if entity.terminal {
-        return Ok(entity);
-    }
     Ok(told(context, standing(host, entity)?))
 }
 
