@@ -2,9 +2,10 @@
 
 use std::process::{Child, Command, Stdio};
 
+use runwarden_host::process::{RunDir, ShimLock};
 use serde_json::json;
 
-use crate::harness::{Home, lives, process};
+use crate::harness::{Home, lives, process, until};
 
 /// A process of the test's own that a kill must not touch.
 struct Bystander(Child);
@@ -189,12 +190,21 @@ fn kill_of_a_bare_number_signals_nothing() {
     changed.ends();
 }
 
+/// Waits until the shim of the run is gone: as long as it lives, it and its finishing command may write once more.
+fn until_alone(home: &Home) {
+    let directory = RunDir::at(home.home().join("runs/one"));
+    until("the shim is gone", || {
+        matches!(directory.shim_lock(), Ok(ShimLock::Free))
+    });
+}
+
 /// A run that never was, in the store: its record names a process of the test.
 fn recorded(home: &Home, columns: &[(&'static str, rusqlite::types::Value)]) {
     home.done(&["run", "--id", "one", "--", "true"]);
     home.over("one");
     let store = database(home);
     let directory = home.home().join("runs/one");
+    until_alone(home);
     std::fs::remove_file(directory.join("exit.json")).expect("an exit record");
     store
         .execute_batch(
@@ -287,7 +297,7 @@ fn kill_of_a_bare_number_that_somebody_has_leaves_the_run_as_it_is() {
 fn a_zombie_is_already_dead_and_kill_does_not_wait_for_it() {
     let mut zombie = Command::new("true").stdin(Stdio::null()).spawn().expect("true");
     let pid = zombie.id().to_string();
-    crate::harness::until("it has ended", || process(&pid).is_some_and(|seen| seen.0 == 'Z'));
+    until("it has ended", || process(&pid).is_some_and(|seen| seen.0 == 'Z'));
     let home = Home::new();
     let ticks = number(process(&pid).expect("nobody reaped it").1);
     recorded(
@@ -303,6 +313,7 @@ fn a_record_that_tells_the_true_end_comes_before_the_kill() {
     let home = Home::new();
     home.run(&["run", "--id", "one", "--", "sh", "-c", "exit 7"]);
     home.over("one");
+    until_alone(&home);
     let store = database(&home);
     store
         .execute_batch("UPDATE runtimes SET state = 'running'")
@@ -316,9 +327,6 @@ fn a_record_that_tells_the_true_end_comes_before_the_kill() {
         ]
         .concat(),
     );
-    store
-        .execute_batch("UPDATE entities SET cause = NULL")
-        .unwrap_or_default();
     let answer = home.run(&["kill", "one", "--json"]).exits(0);
     assert_eq!(answer.document()["targets"][0]["outcome"], "unchanged");
     let shown = home.json(&["show", "one"]);

@@ -24,6 +24,7 @@ mod reading;
 mod readme;
 mod reuse;
 mod runs;
+mod shapes;
 mod stopping;
 mod stops;
 mod stores;
