@@ -100,7 +100,7 @@ fn check(home: &Home, id: &str, code: u64, what: &str) {
     let told = (fields["exit_code"].as_u64(), fields["term_signal"].as_u64());
     let reason = shown["reason"]["code"].as_str().unwrap_or_default();
     match told {
-        (Some(seen), None) => assert_eq!((seen, reason), (code, "run.failed.exit"), "{what}: {shown}"),
+        (Some(seen), None) => assert_eq!((seen, reason), (code, "run.failed.exit_nonzero"), "{what}: {shown}"),
         // A copy of the shim that was to become the program.
         (None, Some(signal)) => assert_eq!(signal, 9, "{what}: {shown}"),
         (None, None) => assert!(
@@ -125,7 +125,7 @@ fn age_attempts(home: &Home, id: &str) {
     }
     let store = Connection::open(home.home().join("state.db")).expect("the store");
     let aged = "UPDATE runtimes SET created_at_ms = created_at_ms - 31000 WHERE state = 'starting'
-        AND owner = (SELECT entity FROM entities WHERE id = ?1)";
+        AND owner = (SELECT entity FROM entity_ids WHERE id = ?1)";
     store.busy_timeout(std::time::Duration::from_secs(5)).expect("a time");
     store.execute(aged, [id]).expect("a row of ours");
 }

@@ -189,6 +189,9 @@ pub(super) fn evidence(host: &Host, entity: &Entity, runtime: &Runtime, record: 
         "dropped_output_bytes": (record.dropped_output_bytes > 0).then_some(record.dropped_output_bytes),
         "spawn_error": record.spawn_error,
     });
+    if let Some(by) = &record.written_by {
+        evidence["written_by"] = json!(by);
+    }
     if by_kill(runtime, record) {
         let at = Timestamp::from_ms(i64::try_from(record.ended_at_ms).unwrap_or(i64::MAX));
         evidence["signal"] = json!(signal_word(record));
