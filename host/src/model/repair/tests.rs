@@ -117,7 +117,7 @@ fn a_run_without_a_record_ends_only_when_its_processes_are_positively_gone() {
 fn what_a_record_tells_is_the_end_whatever_else_is_known() {
     let gone = [SeenGone::EarlierBoot, SeenGone::NoSuchProcess, SeenGone::Zombie].map(Standing::Gone);
     let others = [Standing::Held, Standing::Unheld, Standing::Starting, unjudged()];
-    for standing in gone.iter().chain(&others).cloned() {
+    for standing in gone.iter().chain(&others) {
         for status in ["running", "completed"] {
             check(status, seen(standing.clone(), Recorded::Whole), "record");
         }
