@@ -8,6 +8,7 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod abilities;
 mod bounded;
 mod control;
 mod error;
@@ -17,6 +18,7 @@ mod hangup;
 mod identity;
 mod inside;
 mod living;
+mod locks;
 mod logout;
 mod logs;
 mod pidfd;
@@ -24,10 +26,12 @@ mod rundir;
 mod shim_file;
 mod spawn;
 mod stop;
+mod volume;
 
 #[cfg(test)]
 mod tests;
 
+pub use abilities::{Abilities, Cgroup};
 pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use control::{Control, Event};
 pub use error::ProcessError;
@@ -37,6 +41,7 @@ pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
 pub use inside::{Inside, is_inside, members_below};
 pub use living::{Living, living_below};
+pub use locks::{LockWait, lock_holders, lock_waits, waits_in};
 pub use logout::{AtLogout, Login};
 pub use logs::Segment;
 pub use pidfd::{PidFd, Sent, signal};
@@ -48,3 +53,4 @@ pub use rustix::process::Signal;
 pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};
 pub use stop::{StopAsked, Wake, ask_stop};
+pub use volume::{Exposure, Usage, Volume, exposed, usage};

@@ -12,6 +12,7 @@ mod activation;
 mod columns;
 mod connection;
 mod entity;
+mod examine;
 mod failure;
 mod history;
 mod place;
@@ -31,4 +32,5 @@ mod pages;
 pub(crate) mod tests;
 
 pub use connection::{Counts, Tuning};
+pub use examine::{Log, StoreHealth, examine};
 pub use store::{OpenMode, SqliteStore};
