@@ -182,6 +182,11 @@ impl Case<'_> {
         format!("runwarden {verb} {}", self.entity.reference)
     }
 
+    /// The command that shows what it was to do.
+    fn work(&self) -> String {
+        format!("runwarden show {} --command", self.entity.reference)
+    }
+
     /// The command that moves the entity by hand.
     fn move_to(&self, status: &str, code: &str) -> String {
         format!(
@@ -192,7 +197,8 @@ impl Case<'_> {
 
     /// How long its runtime row has been as it is.
     fn standing_for(&self) -> DurationMs {
-        self.runtime.map_or(DurationMs::from_ms(0), |runtime| self.now.since(runtime.updated_at))
+        self.runtime
+            .map_or(DurationMs::from_ms(0), |runtime| self.now.since(runtime.updated_at))
     }
 
     /// What its policy says of its reason code, behind the code.
@@ -222,7 +228,11 @@ impl Process {
             || format!("pid {}, {}", self.pid, self.name),
             |run| format!("pid {}, {run}, a run of its own", self.pid),
         );
-        let place = self.waits_in.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
+        let place = self
+            .waits_in
+            .as_ref()
+            .map(|place| format!(" in {place}"))
+            .unwrap_or_default();
         match (self.state, &self.lock) {
             ('T', _) => format!("{name}: stopped by a signal"),
             ('t', _) => format!("{name}: stopped by a debugger"),
@@ -236,7 +246,10 @@ impl Process {
 impl LockSeen {
     fn told(&self) -> String {
         let file = self.file.as_ref().map(|file| format!(" on {file}")).unwrap_or_default();
-        let holder = self.holder.map(|pid| format!(", held by pid {pid}")).unwrap_or_default();
+        let holder = self
+            .holder
+            .map(|pid| format!(", held by pid {pid}"))
+            .unwrap_or_default();
         format!("{file}{holder}")
     }
 }

@@ -172,7 +172,11 @@ mod tests {
             (unified, "1:name=systemd:/a\n", None),
             ("", own, None),
         ] {
-            assert_eq!(own_group(mounts, groups).as_deref(), expected.map(Path::new), "{mounts}{groups}");
+            assert_eq!(
+                own_group(mounts, groups).as_deref(),
+                expected.map(Path::new),
+                "{mounts}{groups}"
+            );
         }
     }
 

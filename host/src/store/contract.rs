@@ -811,7 +811,9 @@ fn a_runtime_is_added_to_what_has_not_ended_and_runs_nowhere_else(subject: &Subj
     assert_eq!(store.runtime(id + 1).unwrap(), None);
     let again = store.add_runtime(&far(&bare.reference), &event).unwrap();
     assert_eq!(again, RuntimeAdded::InUse(id));
-    let missing = store.add_runtime(&far(&Reference::new("run", "nobody")), &event).unwrap();
+    let missing = store
+        .add_runtime(&far(&Reference::new("run", "nobody")), &event)
+        .unwrap();
     assert_eq!(missing, RuntimeAdded::OwnerMissing);
     let stopped = RuntimeUpdate {
         id,

@@ -30,6 +30,11 @@ pub(crate) fn shim(runtime: &Runtime) -> Option<process::Identity> {
     identity(runtime, runtime.shim.as_ref()?)
 }
 
+/// The worker of a runtime, to be compared with what runs now. None when it was never recorded.
+pub(crate) fn worker(runtime: &Runtime) -> Option<process::Identity> {
+    identity(runtime, runtime.worker.as_ref()?)
+}
+
 fn identity(runtime: &Runtime, process: &ProcessIdentity) -> Option<process::Identity> {
     Some(process::Identity {
         host: runtime.place.host.clone(),

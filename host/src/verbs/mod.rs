@@ -1,6 +1,7 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
 mod create;
+mod doctor;
 mod enclosing;
 mod examine;
 #[cfg(test)]
@@ -18,8 +19,10 @@ mod transition;
 mod verdict;
 mod view;
 mod wait;
+mod why;
 
 pub use create::{IdChoice, Made, create};
+pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use kill::{Kill, KillResult, Killed, kill};
@@ -32,3 +35,4 @@ pub use settle::{Standing, observed_exit, settle, standing};
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
 pub use view::{EntityView, admin_json, history_json, view};
 pub use wait::{Finished, Going, News, Until, wait};
+pub use why::{Why, why};

@@ -78,7 +78,9 @@ fn death(case: &Case<'_>) -> Explanation {
 
 /// A start that failed, by its stage.
 fn never_began(case: &Case<'_>, evidence: &Value) -> Option<Explanation> {
-    let error = [&evidence["spawn_error"], evidence].into_iter().find(|error| error["stage"].is_string())?;
+    let error = [&evidence["spawn_error"], evidence]
+        .into_iter()
+        .find(|error| error["stage"].is_string())?;
     let (stage, errno) = (error["stage"].as_str()?, error["errno"].as_i64().unwrap_or(0));
     let headline = match (stage, errno) {
         ("directory", NOT_THERE) => "it never began: its working directory does not exist",
@@ -93,7 +95,9 @@ fn never_began(case: &Case<'_>, evidence: &Value) -> Option<Explanation> {
         ("reserve", _) => "it never began: no room for the record of its end",
         (_, NO_ROOM) => "it never began: the disk is full",
         ("terminal", _) => "it never began: no pseudo-terminal was to be had",
-        ("stopped" | "gate", _) => "it never began: it was stopped, or its starter ended, before its program was let go",
+        ("stopped" | "gate", _) => {
+            "it never began: it was stopped, or its starter ended, before its program was let go"
+        }
         _ => "it never began: a step of its start failed",
     };
     let mut answer = Explanation::new(headline).with("stage", stage);
@@ -103,7 +107,7 @@ fn never_began(case: &Case<'_>, evidence: &Value) -> Option<Explanation> {
     Some(if errno == NO_ROOM || stage == "reserve" {
         answer.then("runwarden doctor")
     } else {
-        answer.then(format!("{} --command", case.command("show")))
+        answer.then(case.work())
     })
 }
 
@@ -127,17 +131,21 @@ fn by_rule(case: &Case<'_>, rule: &ExecutionRule) -> Option<Explanation> {
         Explanation::new("it was stopped at its time limit")
             .with("program", how)
             .then(logs)
-            .then(format!("{} --command", case.command("show")))
+            .then(case.work())
     } else if is(&rule.hung_up) {
         Explanation::new("it was stopped because its terminal went away; `run --on-hangup detach` lets it go on")
             .with("program", how)
             .then(logs)
     } else if is(&rule.interrupted) {
-        Explanation::new("it was interrupted from its terminal").with("program", how).then(logs)
-    } else if is(&rule.terminated) {
-        Explanation::new("the command or the shim that held it was told to end: a logout, a shutdown, a kill from outside")
+        Explanation::new("it was interrupted from its terminal")
             .with("program", how)
             .then(logs)
+    } else if is(&rule.terminated) {
+        Explanation::new(
+            "the command or the shim that held it was told to end: a logout, a shutdown, a kill from outside",
+        )
+        .with("program", how)
+        .then(logs)
     } else if is(&rule.parent_gone) {
         Explanation::new("the command that started it ended, and it was to die with it")
             .with("program", how)
@@ -155,8 +163,13 @@ fn unobserved(case: &Case<'_>) -> Explanation {
 }
 
 fn killed(case: &Case<'_>, evidence: &Value) -> Explanation {
-    let who = case.entered.map_or_else(|| "somebody".to_owned(), |row| row.actor.to_string());
-    let note = evidence["note"].as_str().map(|note| format!(": {note}")).unwrap_or_default();
+    let who = case
+        .entered
+        .map_or_else(|| "somebody".to_owned(), |row| row.actor.to_string());
+    let note = evidence["note"]
+        .as_str()
+        .map(|note| format!(": {note}"))
+        .unwrap_or_default();
     let mut answer = Explanation::new(format!("{who} killed it{note}"));
     if evidence["signal"] == "no_process" {
         answer.fact("processes", "none: it never had one, or none was left");
@@ -174,21 +187,27 @@ fn signalled(case: &Case<'_>, evidence: &Value) -> Explanation {
     let name = signal_name(number);
     let logs = case.command("logs");
     let answer = match number {
-        KILL => Explanation::new("something else than Runwarden killed its program with SIGKILL: often the kernel, out of memory")
-            .with("memory", most_memory(evidence))
-            .then("journalctl -k --grep oom")
-            .then(logs),
+        KILL => Explanation::new(
+            "something else than Runwarden killed its program with SIGKILL: often the kernel, out of memory",
+        )
+        .with("memory", most_memory(evidence))
+        .then("journalctl -k --grep oom")
+        .then(logs),
         HUP => Explanation::new("its program died by SIGHUP: its terminal or session went away").then(logs),
         TERM => Explanation::new("something else than Runwarden told its program to end (SIGTERM)").then(logs),
         PIPE => Explanation::new("its program wrote to a reader that had gone (SIGPIPE)").then(logs),
         XCPU => Explanation::new("its program used up its limit of processor time (SIGXCPU)").then("ulimit -t"),
         XFSZ => Explanation::new("its program wrote a larger file than its limit admits (SIGXFSZ)").then("ulimit -f"),
-        _ if CRASHES.contains(&number) => {
-            Explanation::new(format!("its program crashed ({name})")).then(logs).then("coredumpctl info")
-        }
+        _ if CRASHES.contains(&number) => Explanation::new(format!("its program crashed ({name})"))
+            .then(logs)
+            .then("coredumpctl info"),
         _ => Explanation::new(format!("its program died by {name}, which Runwarden did not send")).then(logs),
     };
-    let core = if evidence["core_dumped"] == Value::Bool(true) { ", core dumped" } else { "" };
+    let core = if evidence["core_dumped"] == Value::Bool(true) {
+        ", core dumped"
+    } else {
+        ""
+    };
     answer.with("program", format!("died by signal {number}{core}"))
 }
 
@@ -196,15 +215,18 @@ fn exited(case: &Case<'_>) -> Explanation {
     let code = case.entity.structural.exit_code.unwrap_or(0);
     let (logs, status) = (case.command("logs"), &case.entity.status);
     match (code, case.entity.success) {
-        (0, true) => Explanation::new("it ended well").with("program", "exited with 0").then(logs),
+        (0, true) => Explanation::new("it ended well")
+            .with("program", "exited with 0")
+            .then(logs),
         (0, false) => exited_in_vain(case),
-        (code, true) => {
-            Explanation::new(format!("its program exited with {code}, which its policy counts as {status}")).then(logs)
-        }
+        (code, true) => Explanation::new(format!(
+            "its program exited with {code}, which its policy counts as {status}"
+        ))
+        .then(logs),
         (code, false) => {
             let meaning = meaning(code).map(|meaning| format!(": {meaning}")).unwrap_or_default();
             let answer = Explanation::new(format!("its program exited with {code}{meaning}"));
-            answer.then(logs).then(format!("{} --command", case.command("show")))
+            answer.then(logs).then(case.work())
         }
     }
 }
@@ -215,7 +237,7 @@ fn exited_in_vain(case: &Case<'_>) -> Explanation {
     let mut wanted = rows
         .filter(|row| row.outcome.code == case.entity.reason.code)
         .filter_map(|row| Evidence::from_word(row.evidence.as_deref()?));
-    let show = format!("{} --command", case.command("show"));
+    let show = case.work();
     let answer = match wanted.next() {
         Some(Evidence::ArtifactMissing) => {
             Explanation::new("its program exited with 0, but a file that was expected of it is missing").then(show)
@@ -239,7 +261,10 @@ fn meaning(code: i64) -> Option<String> {
         125 => "as a program that starts programs tells that it failed itself".to_owned(),
         126 => "as shells tell that a command in it may not be executed".to_owned(),
         127 => "as shells tell that a command in it is not found".to_owned(),
-        129..=192 => format!("as shells tell that a command in it died by {}", signal_name(code - 128)),
+        129..=192 => format!(
+            "as shells tell that a command in it died by {}",
+            signal_name(code - 128)
+        ),
         _ => return None,
     })
 }
@@ -268,8 +293,11 @@ fn ended_with(case: &Case<'_>) -> String {
 }
 
 fn most_memory(evidence: &Value) -> String {
-    evidence["max_resident_bytes"].as_i64().filter(|bytes| *bytes > 0).map_or_else(
-        || "not measured".to_owned(),
-        |bytes| format!("at most {} MiB at once", bytes >> 20),
-    )
+    evidence["max_resident_bytes"]
+        .as_i64()
+        .filter(|bytes| *bytes > 0)
+        .map_or_else(
+            || "not measured".to_owned(),
+            |bytes| format!("at most {} MiB at once", bytes >> 20),
+        )
 }

@@ -10,7 +10,10 @@ const NAMED_MAX: usize = 10;
 pub(super) fn explain(case: &Case<'_>) -> Explanation {
     let mut answer = match case.runtime {
         _ if case.end_waits => Explanation::new("its program has ended, and the end waits to be recorded")
-            .with("end", "it is in the run directory; the next command that can write the store records it")
+            .with(
+                "end",
+                "it is in the run directory; the next command that can write the store records it",
+            )
             .then(REPAIR),
         Some(runtime) if !runtime.is_stopped() => running(case, runtime),
         Some(runtime) => after_its_runtime(case, runtime),
@@ -72,7 +75,10 @@ fn other_namespace(runtime: &Runtime, lock: ShimLock) -> Explanation {
             "it says nothing",
         ),
     };
-    let namespace = runtime.place.pid_namespace.map_or_else(|| "?".to_owned(), |inode| inode.to_string());
+    let namespace = runtime
+        .place
+        .pid_namespace
+        .map_or_else(|| "?".to_owned(), |inode| inode.to_string());
     Explanation::new(headline)
         .with("shim's lock", said)
         .with("pid namespace", namespace)
@@ -82,7 +88,9 @@ fn other_namespace(runtime: &Runtime, lock: ShimLock) -> Explanation {
 fn starting(case: &Case<'_>, runtime: &Runtime) -> Explanation {
     let age = case.now.since(runtime.created_at);
     if age <= START_GRACE {
-        return Explanation::new("it is being started").with("for", age.to_string()).then(case.command("why"));
+        return Explanation::new("it is being started")
+            .with("for", age.to_string())
+            .then(case.command("why"));
     }
     Explanation::new("its start never came to a process: the command that started it was ended, or is held up")
         .with("for", age.to_string())
@@ -111,12 +119,15 @@ fn held(case: &Case<'_>, runtime: &Runtime, processes: &[Process]) -> Explanatio
     let mut answer = if runtime.stop_unconfirmed {
         Explanation::new(format!("its stop is not confirmed: {count} outlived KILL")).then(case.command("kill"))
     } else if runtime.state == RuntimeState::Lingering {
-        Explanation::new(format!("its program has ended, and {count} that it started live on")).then(case.command("kill"))
+        Explanation::new(format!("its program has ended, and {count} that it started live on"))
+            .then(case.command("kill"))
     } else if runtime.state == RuntimeState::Stopping {
         Explanation::new(format!("it is being stopped since {}", case.standing_for()))
             .then(case.command("kill --grace 0"))
     } else {
-        stuck(processes).unwrap_or_else(|| fine(case, runtime, processes)).then(case.command("kill"))
+        stuck(processes)
+            .unwrap_or_else(|| fine(case, runtime, processes))
+            .then(case.command("kill"))
     };
     if let Some(intent) = &runtime.stop_intent {
         let note = intent.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
@@ -125,7 +136,8 @@ fn held(case: &Case<'_>, runtime: &Runtime, processes: &[Process]) -> Explanatio
     }
     case.processes(&mut answer);
     if processes.iter().any(|process| process.state == 'D') {
-        let said = "no signal reaches it before the kernel is done with what it waits for: a disk, a network file system";
+        let said =
+            "no signal reaches it before the kernel is done with what it waits for: a disk, a network file system";
         answer.fact("uninterruptible", said);
     }
     answer
@@ -143,18 +155,25 @@ fn stuck(processes: &[Process]) -> Option<Explanation> {
     }
     let found = |state: char| processes.iter().find(|process| process.state == state);
     if program.state == 'T' {
-        return Some(Explanation::new("its program is stopped by a signal, and waits to be continued")
-            .then(format!("kill -CONT {}", program.pid)));
+        return Some(
+            Explanation::new("its program is stopped by a signal, and waits to be continued")
+                .then(format!("kill -CONT {}", program.pid)),
+        );
     }
     if program.state == 't' {
         return Some(Explanation::new("its program is stopped by a debugger"));
     }
     if let Some(process) = found('D') {
-        return Some(Explanation::new(format!("{} waits in the kernel, where no signal reaches it", named(process))));
+        return Some(Explanation::new(format!(
+            "{} waits in the kernel, where no signal reaches it",
+            named(process)
+        )));
     }
     if let Some(process) = found('T') {
-        return Some(Explanation::new(format!("{} is stopped by a signal", named(process)))
-            .then(format!("kill -CONT {}", process.pid)));
+        return Some(
+            Explanation::new(format!("{} is stopped by a signal", named(process)))
+                .then(format!("kill -CONT {}", process.pid)),
+        );
     }
     let process = processes.iter().find(|process| process.lock.is_some())?;
     Some(Explanation::new(format!("{} waits for a lock", named(process))))
@@ -175,7 +194,10 @@ fn fine(case: &Case<'_>, runtime: &Runtime, processes: &[Process]) -> Explanatio
 fn after_its_runtime(case: &Case<'_>, runtime: &Runtime) -> Explanation {
     let status = &case.entity.status;
     if runtime.kind != RuntimeKind::Local {
-        return ways_out(case, Explanation::new("what ran for it elsewhere was released: it ends when somebody ends it"));
+        return ways_out(
+            case,
+            Explanation::new("what ran for it elsewhere was released: it ends when somebody ends it"),
+        );
     }
     let details = case.refusal.map(|refusal| &refusal.details);
     let attempted = |name: &str| details.and_then(|details| details[name].as_str());
@@ -185,8 +207,11 @@ fn after_its_runtime(case: &Case<'_>, runtime: &Runtime) -> Explanation {
                 "{} --override --override-actor WHO --justification WHY",
                 case.move_to(target, code)
             );
-            let headline = format!("its program has ended, and its policy refused the end: {status} has no way to {target}");
-            ways_out(case, Explanation::new(headline)).then(over).then(case.command("history --admin"))
+            let headline =
+                format!("its program has ended, and its policy refused the end: {status} has no way to {target}");
+            ways_out(case, Explanation::new(headline))
+                .then(over)
+                .then(case.command("history --admin"))
         }
         _ => {
             let headline = format!("its program has ended, and its policy knows no end for that while it is {status}");
@@ -200,7 +225,11 @@ fn without_process(case: &Case<'_>) -> Explanation {
     let open: Vec<&Entity> = case.children.iter().filter(|child| !child.terminal).collect();
     let total = counted(case.children.len(), "entity that is", "entities that are");
     if let Some(first) = open.first() {
-        let headline = format!("{} of the {total} linked below it {} not ended", open.len(), has(open.len()));
+        let headline = format!(
+            "{} of the {total} linked below it {} not ended",
+            open.len(),
+            has(open.len())
+        );
         let mut answer = Explanation::new(headline);
         for child in open.iter().take(NAMED_MAX) {
             answer.fact("below", format!("{} {}", child.reference, child.status));
@@ -216,8 +245,14 @@ fn without_process(case: &Case<'_>) -> Explanation {
         Explanation::new("nothing runs for it and nothing is linked below it: it moves when somebody moves it")
             .with("links", "none: a run is linked with `runwarden run --parent`")
     } else {
-        let all = if case.children.len() == 1 { "what is" } else { "everything" };
-        let mut answer = Explanation::new(format!("{all} linked below it has ended: it moves when somebody moves it"));
+        let all = if case.children.len() == 1 {
+            "what is"
+        } else {
+            "everything"
+        };
+        let mut answer = Explanation::new(format!(
+            "{all} linked below it has ended: it moves when somebody moves it"
+        ));
         for child in case.children.iter().filter(|child| !child.success).take(NAMED_MAX) {
             answer.fact("ended badly", format!("{} {}", child.reference, child.status));
         }
@@ -229,7 +264,12 @@ fn without_process(case: &Case<'_>) -> Explanation {
 /// Where it can go from here.
 fn ways_out(case: &Case<'_>, mut answer: Explanation) -> Explanation {
     let status = &case.entity.status;
-    let edges = case.lifecycle.descriptor().edges.iter().filter(|edge| edge.from == *status && edge.to != *status);
+    let edges = case
+        .lifecycle
+        .descriptor()
+        .edges
+        .iter()
+        .filter(|edge| edge.from == *status && edge.to != *status);
     let targets: Vec<&str> = edges.map(|edge| edge.to.as_str()).collect();
     if targets.is_empty() {
         answer.fact("policy", format!("{status} has no way out"));

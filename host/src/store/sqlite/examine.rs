@@ -91,7 +91,11 @@ fn missing(path: &Path) -> StoreError {
 
 /// What the database says is wrong with it.
 fn problems(db: &Db, compare_indexes: bool) -> rusqlite::Result<Vec<String>> {
-    let check = if compare_indexes { "integrity_check" } else { "quick_check" };
+    let check = if compare_indexes {
+        "integrity_check"
+    } else {
+        "quick_check"
+    };
     let sql = format!("PRAGMA {check}({PROBLEMS_MAX})");
     let mut found: Vec<String> = db.rows(&sql, [], |row| row.get(0))?;
     found.retain(|line| line != "ok");
@@ -113,7 +117,10 @@ fn log(db: &Db, path: &Path) -> Log {
     let pages = db.row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
         Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
     });
-    let waiting = pages.ok().flatten().and_then(|(all, done)| u64::try_from(all - done).ok());
+    let waiting = pages
+        .ok()
+        .flatten()
+        .and_then(|(all, done)| u64::try_from(all - done).ok());
     Log {
         bytes: fs::metadata(name).map_or(0, |found| found.len()),
         waiting_pages: waiting,
@@ -148,7 +155,11 @@ mod tests {
         assert_eq!(found.problems, Vec::<String>::new());
         assert_eq!((found.format, found.format_known), (schema::newest(), schema::newest()));
         assert!(found.bytes > 0 && found.log.bytes > 0 && found.indexes_compared);
-        assert!(found.log.waiting_pages.is_some_and(|pages| pages > 0), "{:?}", found.log);
+        assert!(
+            found.log.waiting_pages.is_some_and(|pages| pages > 0),
+            "{:?}",
+            found.log
+        );
         assert!(found.reserve_bytes.is_some());
         assert_eq!(listing(), before);
         drop(store);
@@ -170,7 +181,11 @@ mod tests {
         drop(harm);
         let found = examine(&path).unwrap();
         let told = |words: &str| found.problems.iter().any(|problem| problem.contains(words));
-        assert!(told("links names a row of entities") || told("entities that is not there"), "{:?}", found.problems);
+        assert!(
+            told("links names a row of entities") || told("entities that is not there"),
+            "{:?}",
+            found.problems
+        );
         assert!(found.problems.len() > 1, "{:?}", found.problems);
     }
 
@@ -178,7 +193,12 @@ mod tests {
     fn what_is_no_store_is_an_error() {
         let (_directory, path) = place();
         assert!(matches!(examine(&path), Err(StoreError::Missing { .. })));
-        fs::write(&path, "not a database, but long enough to look like a file of one".repeat(100)).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(
+            &path,
+            "not a database, but long enough to look like a file of one".repeat(100),
+        )
+        .unwrap();
         assert!(matches!(examine(&path), Err(StoreError::Corrupt { .. })));
     }
 }

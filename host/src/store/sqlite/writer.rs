@@ -134,7 +134,11 @@ impl Command {
     const fn may_spend_reserve(&self) -> bool {
         match self {
             Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
-            Self::Create(..) | Self::AddRuntime(..) | Self::Install(..) | Self::Activate(..) | Self::RemoveComponent(..) => false,
+            Self::Create(..)
+            | Self::AddRuntime(..)
+            | Self::Install(..)
+            | Self::Activate(..)
+            | Self::RemoveComponent(..) => false,
         }
     }
 
