@@ -55,6 +55,11 @@ impl Context {
         })
     }
 
+    /// What a host is opened with here.
+    pub(crate) const fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Opens the store, making it if it is missing.
     pub(crate) fn create(&self) -> Outcome<Host> {
         let host = Host::open(self.config.clone(), OpenMode::Create)?;

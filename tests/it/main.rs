@@ -2,9 +2,12 @@
 
 mod compiling;
 mod crashes;
+mod doctoring;
 mod engines;
 mod entities;
+mod explaining;
 mod harness;
+mod inventory;
 mod judging;
 mod listing;
 mod living;

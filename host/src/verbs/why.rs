@@ -22,6 +22,8 @@ pub struct Why {
     pub entity: Entity,
     /// Why it is where it is.
     pub explanation: Explanation,
+    /// Its program has ended, and the store, which cannot be written, does not say so yet.
+    pub end_waits: bool,
 }
 
 /// Explains the entity that a word means, as [`resolve`] does.
@@ -50,7 +52,11 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         entered: entered(host, &entity)?.as_ref(),
         now: host.now(),
     });
-    Ok(Why { entity, explanation })
+    Ok(Why {
+        entity,
+        explanation,
+        end_waits,
+    })
 }
 
 impl Why {
@@ -133,13 +139,25 @@ fn described(processes: &[Living]) -> Vec<Process> {
     let waits = lock_waits(&pids);
     let described = |one: &Living| Process {
         pid: i64::from(one.pid),
-        name: one.name.clone(),
+        name: called(one),
         state: one.state,
         waits_in: (one.state == 'D').then(|| waits_in(one.pid)).flatten(),
         lock: waits.iter().find(|wait| wait.waiter == one.pid).map(lock),
         run: one.run.clone(),
     };
     processes.iter().map(described).collect()
+}
+
+/// Its command, as far as it fits a line; the kernel's name where it cannot be read.
+fn called(one: &Living) -> String {
+    const CHARS_MAX: usize = 80;
+    let words: Vec<_> = one.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    let command = words.join(" ");
+    match command.char_indices().nth(CHARS_MAX) {
+        _ if command.is_empty() => one.name.clone(),
+        Some((end, _)) => format!("{}…", &command[..end]),
+        None => command,
+    }
 }
 
 fn lock(wait: &LockWait) -> LockSeen {

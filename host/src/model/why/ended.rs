@@ -33,7 +33,12 @@ pub(super) fn explain(case: &Case<'_>) -> Explanation {
             value: case.code(),
         },
     );
-    answer.maybe("in words", case.entity.reason.summary.clone());
+    let summary = case.entity.reason.summary.as_ref();
+    let is_said = |summary: &&String| {
+        answer.headline.contains(summary.as_str()) || answer.facts.iter().any(|fact| fact.value == **summary)
+    };
+    let news = summary.filter(|summary| !is_said(summary)).cloned();
+    answer.maybe("in words", news);
     if let Some(runtime) = case.runtime.filter(|runtime| !runtime.is_stopped()) {
         let goes_on = match case.sight {
             Sight::Held(processes) if runtime.kind == RuntimeKind::Local => {
@@ -170,7 +175,7 @@ fn killed(case: &Case<'_>, evidence: &Value) -> Explanation {
         .as_str()
         .map(|note| format!(": {note}"))
         .unwrap_or_default();
-    let mut answer = Explanation::new(format!("{who} killed it{note}"));
+    let mut answer = Explanation::new(format!("it was killed by {who}{note}"));
     if evidence["signal"] == "no_process" {
         answer.fact("processes", "none: it never had one, or none was left");
     } else {
@@ -257,14 +262,11 @@ fn exited_in_vain(case: &Case<'_>) -> Explanation {
 /// What a code means to shells and to programs that start programs.
 fn meaning(code: i64) -> Option<String> {
     Some(match code {
-        124 => "as `timeout` tells that a limit has passed".to_owned(),
-        125 => "as a program that starts programs tells that it failed itself".to_owned(),
-        126 => "as shells tell that a command in it may not be executed".to_owned(),
-        127 => "as shells tell that a command in it is not found".to_owned(),
-        129..=192 => format!(
-            "as shells tell that a command in it died by {}",
-            signal_name(code - 128)
-        ),
+        124 => "a limit has passed, as `timeout` tells it".to_owned(),
+        125 => "what was to start a program failed itself, as such programs tell it".to_owned(),
+        126 => "a command in it may not be executed, as shells tell it".to_owned(),
+        127 => "a command in it is not found, as shells tell it".to_owned(),
+        129..=192 => format!("a command in it died by {}, as shells tell it", signal_name(code - 128)),
         _ => return None,
     })
 }
@@ -276,8 +278,11 @@ fn moved(case: &Case<'_>) -> Explanation {
         return Explanation::new(format!("it is {status}")).then(history);
     };
     match &row.previous_status {
-        Some(previous) => Explanation::new(format!("{} brought it from {previous} to {status}", row.actor)),
-        None => Explanation::new(format!("{} recorded it as {status} from the beginning", row.actor)),
+        Some(previous) => Explanation::new(format!("it was brought from {previous} to {status} by {}", row.actor)),
+        None => Explanation::new(format!(
+            "it was recorded as {status} from the beginning by {}",
+            row.actor
+        )),
     }
     .then(history)
 }

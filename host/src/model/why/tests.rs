@@ -401,14 +401,14 @@ fn a_kill_is_told_with_who_and_why() {
     let killed = over("cancelled", "run.cancelled.force_kill", evidence)
         .cause("kill")
         .with(|known| known.entered.as_mut().unwrap().actor = Actor::new("operator", "bob"));
-    killed.says("operator:bob killed it: too slow", "runwarden history run/one");
+    killed.says("it was killed by operator:bob: too slow", "runwarden history run/one");
     killed.knows("strongest signal", "sigkill");
     let bare = over(
         "cancelled",
         "run.cancelled.manual_kill",
         json!({"signal": "no_process"}),
     );
-    bare.says("executor:shim killed it", "runwarden history");
+    bare.says("it was killed by executor:shim", "runwarden history");
     bare.knows("processes", "none");
 }
 
@@ -416,10 +416,10 @@ fn a_kill_is_told_with_who_and_why() {
 fn an_end_that_somebody_recorded_is_told_by_whom() {
     let moved = over("failed", "run.failed.exception", Value::Null)
         .with(|known| known.entered.as_mut().unwrap().actor = Actor::new("agent", "self"));
-    moved.says("agent:self brought it from running to failed", "runwarden history");
+    moved.says("from running to failed by agent:self", "runwarden history");
     moved.knows("reason", "run.failed.exception: Broke down.");
     let imported = moved.with(|known| known.entered.as_mut().unwrap().previous_status = None);
-    imported.says("recorded it as failed from the beginning", "runwarden history");
+    imported.says("recorded as failed from the beginning by", "runwarden history");
 }
 
 #[test]

@@ -78,11 +78,8 @@ fn told(found: &[(String, Matter)]) -> Vec<Check> {
         let these = found.iter().filter(|(_, matter)| *matter == wanted);
         these.map(|(reference, _)| reference.as_str()).collect()
     };
-    let lone = of(Matter::None).len();
-    let mut checks = vec![Check::ok(
-        "runs",
-        format!("{} may be running, {lone} of them as they should", found.len()),
-    )];
+    let well = of(Matter::None).len();
+    let mut checks = vec![Check::ok("runs", count(found.len(), well))];
     let rows = [
         (
             Matter::Orphan,
@@ -143,6 +140,14 @@ fn told(found: &[(String, Matter)]) -> Vec<Check> {
         checks.push(Check::ok("elsewhere", said));
     }
     checks
+}
+
+fn count(all: usize, well: usize) -> String {
+    match (all, all - well) {
+        (0, _) => "none is running".to_owned(),
+        (_, 0) => format!("{all} running, as they should be"),
+        (_, others) => format!("{well} running as they should be, {others} told below"),
+    }
 }
 
 fn named(references: &[&str]) -> String {
@@ -251,7 +256,7 @@ mod tests {
             row("c", Matter::Elsewhere),
         ]);
         let find = |name| all.iter().find(|check| check.name == name).expect("it is checked");
-        assert_eq!(find("runs").message, "3 may be running, 1 of them as they should");
+        assert_eq!(find("runs").message, "1 running as they should be, 2 told below");
         assert_eq!(find("orphans").result, CheckResult::Bad);
         assert_eq!(find("orphans").hint.as_deref(), Some("runwarden why run/b"));
         assert!(find("elsewhere").message.contains("run/c"));
