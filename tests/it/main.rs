@@ -1,16 +1,20 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
+mod causes;
 mod compiling;
+mod containment;
 mod crashes;
 mod doctoring;
 mod engines;
 mod entities;
 mod explaining;
+mod floods;
 mod harness;
 mod inventory;
 mod judging;
 mod listing;
 mod living;
+mod nested;
 mod policies;
 mod reading;
 mod readme;

@@ -30,7 +30,7 @@ pub(crate) struct Checks(Vec<Check>);
 
 /// Looks everything over.
 pub(crate) fn execute(context: &Context) -> Checks {
-    Checks(doctor(context.config()))
+    Checks(doctor(&context.config()))
 }
 
 impl Checks {

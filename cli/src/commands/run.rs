@@ -6,7 +6,7 @@ use std::path::Path;
 
 use runwarden_host::Host;
 use runwarden_host::model::{Create, Ended, Entity};
-use runwarden_host::process::{AtLogout, Io, Login, ignore_hangup};
+use runwarden_host::process::{AtLogout, Io, Login, ParentTie, ignore_hangup};
 use runwarden_host::verbs::{
     Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, observed_exit, run,
     view,
@@ -53,6 +53,9 @@ pub(crate) struct Args {
         help_heading = "How it is attended"
     )]
     on_hangup: OnHangup,
+    /// Stop everything it started when this command ends, however it ends
+    #[arg(long, conflicts_with = "detach", help_heading = "How it is attended")]
+    die_with_parent: bool,
     /// Say nothing beside the program's own output
     #[arg(short, long, help_heading = "How it is attended")]
     quiet: bool,
@@ -64,6 +67,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "EXAMPLES
   runwarden run -- make test
   runwarden run --detach --name nightly --timeout 2h -- ./nightly.sh
+  runwarden run --die-with-parent --contain cgroup -- ./helper
   runwarden run --kind session --tag team=core --env TOKEN -- agent --task 7
   runwarden run --expect-artifact 'dist/*.tar.gz' -- ./build.sh
 
@@ -113,6 +117,11 @@ fn begin(context: &Context, args: &Args, io: Io) -> Result<(Host, Begun), Box<Fa
         work: args.work.work(&args.argv)?,
         inherited: inherited(),
         io,
+        parent: if args.die_with_parent {
+            ParentTie::DieWithStarter
+        } else {
+            ParentTie::Survive
+        },
     };
     let begun = run(&host, start).map_err(Failure::from)?;
     Ok((host, begun))
@@ -184,6 +193,12 @@ fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
         return Err(
             Failure::usage("--json is for detached runs: here standard output is the program's")
                 .hint("add --detach, or leave --json out"),
+        );
+    }
+    if args.die_with_parent && args.on_hangup == OnHangup::Detach {
+        return Err(
+            Failure::usage("--die-with-parent ends with this command what --on-hangup detach would keep")
+                .hint("leave one of them out"),
         );
     }
     let streams = Streams::found();

@@ -157,6 +157,7 @@ fn runtime_line(runtime: &Value) -> Option<String> {
     }
     let containment = runtime["containment"].as_str().filter(|held| *held != "none");
     words.extend(containment.map(|held| format!("held by {held}")));
+    words.extend(runtime["cgroup"].as_str().map(str::to_owned));
     if runtime["stop_unconfirmed"] == Value::Bool(true) {
         words.push("stop unconfirmed".to_owned());
     }

@@ -2,17 +2,16 @@
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::Access;
-
+use super::containment::{Contain, NoCgroup, Surroundings, choose};
 use super::identity::{Level, Place, capture};
 use super::pidfd::PidFd;
 
 /// From here on a descriptor of a process tells how it ended, also after it was reaped.
 const EXIT_INFO_SINCE: (u32, u32) = (6, 15);
 
-/// From here on a group can be killed at once; the root of the hierarchy has no such switch to look for.
+/// From here on a cgroup can be killed at once.
 const CGROUP_KILL_SINCE: (u32, u32) = (5, 14);
 
 /// What this machine's kernel lets us do.
@@ -32,21 +31,10 @@ pub struct Abilities {
     pub children_lists: bool,
     /// Whether an unprivileged user may have namespaces of his own.
     pub user_namespaces: bool,
-    /// What may be done with cgroups.
-    pub cgroup: Cgroup,
-}
-
-/// What this process may do with cgroups of the unified hierarchy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cgroup {
-    /// There is none, or this process's own is not to be seen.
-    Absent,
-    /// It is there, and cannot be written.
-    ReadOnly,
-    /// Groups can be made below this process's own, and it has no switch that kills a group at once (Linux 5.14).
-    Writable,
-    /// Groups can be made below this process's own, and killed at once.
-    WritableWithKill,
+    /// Whether a cgroup can be killed at once.
+    pub cgroup_kill: bool,
+    /// Why a run started here is not held by a cgroup; none when it is.
+    pub no_cgroup: Option<NoCgroup>,
 }
 
 impl Abilities {
@@ -64,7 +52,8 @@ impl Abilities {
             exit_info: version >= Some(EXIT_INFO_SINCE) && process.as_ref().is_some_and(tells_info),
             children_lists: Path::new("/proc/thread-self/children").exists(),
             user_namespaces: user_namespaces(Path::new("/proc")),
-            cgroup: cgroup(version),
+            cgroup_kill: version >= Some(CGROUP_KILL_SINCE),
+            no_cgroup: choose(Contain::Cgroup, &Surroundings::here(), "doctor").err(),
             kernel,
         }
     }
@@ -99,37 +88,6 @@ fn user_namespaces(proc: &Path) -> bool {
     allowed && !forbidden
 }
 
-fn cgroup(version: Option<(u32, u32)>) -> Cgroup {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let Some(own) = own_group(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup")) else {
-        return Cgroup::Absent;
-    };
-    let writable = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
-    if !(writable(&own) && writable(&own.join("cgroup.procs"))) {
-        Cgroup::ReadOnly
-    } else if own.join("cgroup.kill").exists() || version >= Some(CGROUP_KILL_SINCE) {
-        Cgroup::WritableWithKill
-    } else {
-        Cgroup::Writable
-    }
-}
-
-/// The directory of this process's own group, from the texts of its mounts and of its groups.
-fn own_group(mounts: &str, groups: &str) -> Option<PathBuf> {
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mount = mounts.lines().find_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        let is_unified = after.split(' ').next() == Some("cgroup2");
-        let mut fields = before.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        is_unified.then_some((root, point))
-    });
-    let (root, point) = mount?;
-    let inner = Path::new(own).strip_prefix(root).ok()?;
-    let outside = inner.components().any(|part| part == std::path::Component::ParentDir);
-    (!outside).then(|| Path::new(point).join(inner))
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -153,30 +111,6 @@ mod tests {
             ("six", None),
         ] {
             assert_eq!(version(release), expected, "{release}");
-        }
-    }
-
-    #[test]
-    fn the_own_group_is_found_where_the_hierarchy_is_mounted() {
-        let unified = "30 29 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
-        let hybrid = "30 29 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n\
-                      31 30 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        let inner = "30 29 0:26 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
-        let own = "1:name=systemd:/a\n0::/user.slice/a\n";
-        for (mounts, groups, expected) in [
-            (unified, own, Some("/sys/fs/cgroup/user.slice/a")),
-            (hybrid, own, Some("/sys/fs/cgroup/unified/user.slice/a")),
-            (inner, "0::/docker/x/y\n", Some("/sys/fs/cgroup/y")),
-            (inner, own, None),
-            (unified, "0::/../outside\n", None),
-            (unified, "1:name=systemd:/a\n", None),
-            ("", own, None),
-        ] {
-            assert_eq!(
-                own_group(mounts, groups).as_deref(),
-                expected.map(Path::new),
-                "{mounts}{groups}"
-            );
         }
     }
 

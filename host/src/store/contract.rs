@@ -33,7 +33,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 25] = [
+    let promises: [fn(&Subject); 26] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -47,6 +47,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         words_find_their_entities,
         a_listing_is_newest_first_and_every_selector_narrows_it,
         links_are_followed_in_all_directions_each_entity_once,
+        what_belongs_to_entities_comes_in_their_order,
         history_is_oldest_first_and_outlives_the_entity,
         events_are_kept_with_their_row,
         audit_rows_are_kept_in_order,
@@ -536,6 +537,50 @@ fn links_are_followed_in_all_directions_each_entity_once(subject: &Subject) {
     (subject.forget)("low");
     assert_eq!(linked(&deep, Scope::Parents), "");
     assert_eq!(linked(&top, Scope::Descendants), "left right near");
+}
+
+fn what_belongs_to_entities_comes_in_their_order(subject: &Subject) {
+    let store = &*subject.store;
+    let top = make(store, "top");
+    let mut new = new_entity(store, "run", "low");
+    new.parents = vec![make_below(store, "middle", &[&top]).reference, top.reference.clone()];
+    let run = new_run(&new.entity.reference);
+    store.create(&new, Some(&run)).unwrap();
+    let low = store.load("low").unwrap().unwrap();
+    let (other, other_runtime) = self::run(store, "other");
+    make_below(store, "last", &[&top, &other]);
+    let asked = [low.clone(), top.clone(), other.clone(), low];
+    let found = store.belongings(&asked).unwrap();
+    let words = |references: &[Reference]| {
+        references
+            .iter()
+            .map(Reference::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let links: Vec<(String, String)> = found
+        .iter()
+        .map(|found| (words(&found.parents), words(&found.children)))
+        .collect();
+    let expected = [
+        ("run/top run/middle", ""),
+        ("", "run/middle run/low run/last"),
+        ("", "run/last"),
+        ("run/top run/middle", ""),
+    ];
+    assert_eq!(
+        links,
+        expected.map(|(above, below)| (above.to_owned(), below.to_owned()))
+    );
+    assert_eq!(found[0], found[3]);
+    assert_eq!(found[0].work.as_ref(), Some(&run.work));
+    assert_eq!(found[2].runtime.as_ref().map(|runtime| runtime.id), Some(other_runtime));
+    assert_eq!(
+        found[2].runtime,
+        store.runtimes(Some(&[other.reference])).unwrap().pop()
+    );
+    assert_eq!((&found[1].runtime, &found[1].work), (&None, &None));
+    assert!(store.belongings(&[]).unwrap().is_empty());
 }
 
 fn history_is_oldest_first_and_outlives_the_entity(subject: &Subject) {

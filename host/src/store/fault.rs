@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
-    NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
 
@@ -125,6 +125,7 @@ impl<S: Store> Store for FaultyStore<S> {
         runtimes(owners: Option<&[Reference]>) -> Vec<Runtime>;
         runtime(id: i64) -> Option<Runtime>;
         work(entity: &Entity) -> Option<Work>;
+        belongings(entities: &[Entity]) -> Vec<Belongings>;
         install(components: &[Component], activations: &[Activation], events: &[AdminEvent]) -> ();
         activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;

@@ -23,8 +23,8 @@ pub use fault::{FaultyStore, PlannedFault, When};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use records::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
-    NewRun, RuntimeAdded, RuntimeUpdate, Scope, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Installation, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Work,
 };
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
@@ -147,6 +147,13 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be read.
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError>;
+
+    /// What belongs to each of these entities, in their order: one snapshot, and as many statements for many entities as
+    /// for one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError>;
 
     /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
     /// commit. Adding a component that is there already changes nothing.

@@ -16,7 +16,7 @@ use crate::model::{
     Transition, judge,
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::{RuntimeUpdate, StoreError};
+use crate::store::RuntimeUpdate;
 use crate::verbs::transition::{TransitionOutcome, write};
 use crate::verbs::verdict::ask_verdict;
 use crate::work::Work;
@@ -27,9 +27,18 @@ use crate::work::Work;
 /// The store failed, or the exit file cannot be read: nothing was written.
 pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
     for _ in 0..CHANGES_MAX {
-        let Some(runtime) = unsettled_runtime(host, &entity)? else {
+        let Some(runtime) = newest_runtime(host, &entity)? else {
             return Ok(entity);
         };
+        if runtime.is_stopped() {
+            // Somebody may have recorded the end after the entity was read.
+            let current = if entity.terminal {
+                None
+            } else {
+                host.store().load(&entity.reference.id)?
+            };
+            return Ok(current.unwrap_or(entity));
+        }
         let Some(record) = exit_record(&runtime)? else {
             return Ok(entity);
         };
@@ -40,37 +49,6 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         }
     }
     Ok(entity)
-}
-
-/// An entity as a command shows it that only reads.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
-    /// As it is: an end that waited is recorded.
-    Settled(Entity),
-    /// As it is stored: its end waits to be recorded, and the store cannot be written.
-    EndWaits(Entity),
-}
-
-/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
-/// show nothing.
-///
-/// # Errors
-/// The store cannot be read, or the exit file cannot be.
-pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
-    match settle(host, entity.clone()) {
-        Ok(settled) => Ok(Standing::Settled(settled)),
-        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
-        Err(error) => Err(error),
-    }
-}
-
-impl Standing {
-    /// The entity, however it was seen.
-    pub fn into_entity(self) -> Entity {
-        match self {
-            Self::Settled(entity) | Self::EndWaits(entity) => entity,
-        }
-    }
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.
@@ -84,10 +62,10 @@ enum Settled {
     LookAgain,
 }
 
-/// The newest runtime of an entity if it may have an end that is not recorded.
-fn unsettled_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+/// The newest runtime of an entity.
+fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
+    Ok(runtimes.into_iter().next_back())
 }
 
 /// What the shim left, if it is this attempt's.
@@ -128,7 +106,7 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if ending(record).0 != Ending::Natural && !record.set.empty {
+    if !ending(record).0.is_its_own() && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
         return note_runtime(host, runtime, update);
     }
@@ -226,7 +204,7 @@ fn end_command(
         summary: summary(record, ending, &found),
         patch: Default::default(),
     };
-    if ending == Ending::Natural && record.spawn_error.is_none() {
+    if ending.is_its_own() && record.spawn_error.is_none() {
         ask_verdict(host, lifecycle, entity, (runtime, record, &found), &mut meaning)?;
     }
     let Some(outcome) = meaning.outcome else {
@@ -345,6 +323,7 @@ pub(super) fn ending(record: &ExitRecord) -> (Ending, Ended) {
         "interrupt" => Ending::Interrupted,
         "terminate" => Ending::Terminated,
         "parent_gone" => Ending::ParentGone,
+        "oom" => Ending::OutOfMemory,
         "kill" if forced => Ending::KilledByForce,
         "kill" => Ending::Killed,
         _ => Ending::Natural,
@@ -380,6 +359,7 @@ fn summary(record: &ExitRecord, ending: Ending, found: &Found) -> Option<String>
     };
     Some(match ending {
         Ending::Natural => how,
+        Ending::OutOfMemory => format!("killed by the system for want of memory; {how}"),
         Ending::TimedOut => format!("stopped at its time limit; {how}"),
         Ending::HungUp => format!("stopped because its terminal went away; {how}"),
         Ending::Interrupted => format!("interrupted; {how}"),
@@ -417,14 +397,17 @@ fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
         "identity_level": runtime.level,
         "raw_status": record.raw_status,
         "core_dumped": record.core_dumped,
+        "oom_kills": (record.oom_kills > 0).then_some(record.oom_kills),
         "stop": record.stop,
         "proof": record.set.proof,
+        "spared": record.set.spared,
         "survivors": record.set.survivors,
         "note": note,
         "user_ms": record.user_ms,
         "system_ms": record.system_ms,
         "max_resident_bytes": record.max_rss_bytes,
         "lost_output_bytes": record.lost_output_bytes,
+        "dropped_output_bytes": (record.dropped_output_bytes > 0).then_some(record.dropped_output_bytes),
         "spawn_error": record.spawn_error,
     })
 }

@@ -12,7 +12,8 @@ use crate::model::{
 use crate::process::{self, Gone, Liveness, Living, LockWait, Unknown, classify, lock_waits, waits_in};
 use crate::store::{AdminQuery, HistoryQuery, Scope};
 use crate::verbs::living::{Seen, living};
-use crate::verbs::settle::{Standing, run_directory, standing};
+use crate::verbs::settle::run_directory;
+use crate::verbs::standing::{Standing, standing};
 use crate::verbs::{identity, resolve};
 
 /// An entity explained.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
 use crate::store::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery, Lookup,
-    NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -71,6 +71,10 @@ impl Store for FakeStore {
     }
 
     fn load(&self, _: &str) -> Result<Option<Entity>, StoreError> {
+        never()
+    }
+
+    fn belongings(&self, _: &[Entity]) -> Result<Vec<Belongings>, StoreError> {
         never()
     }
 

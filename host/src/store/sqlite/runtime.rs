@@ -1,6 +1,6 @@
 //! The inventory: runtime rows and work specifications.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::types::Value as Parameter;
 use rusqlite::{Row, params_from_iter};
@@ -212,15 +212,34 @@ pub(super) fn runtimes(db: &Db, owners: Option<&[Reference]>) -> rusqlite::Resul
     Ok(found.into_values().collect())
 }
 
+/// The newest runtime row of each of these entities, whose numbers come as a JSON array.
+pub(super) fn newest(db: &Db, entities: &str) -> rusqlite::Result<HashMap<String, Runtime>> {
+    let sql = format!(
+        "{SELECT} FROM json_each(?1) n CROSS JOIN runtimes r INDEXED BY runtimes_by_owner ON r.owner = n.value {OWNER}"
+    );
+    let mut newest: HashMap<String, Runtime> = HashMap::new();
+    for runtime in db.rows(&sql, [entities], decode)? {
+        let known = newest.get(&runtime.owner.id);
+        if known.is_none_or(|known| known.id < runtime.id) {
+            newest.insert(runtime.owner.id.clone(), runtime);
+        }
+    }
+    Ok(newest)
+}
+
 /// The work specification of a run.
 pub(super) fn work(db: &Db, entity: &Entity) -> rusqlite::Result<Option<Work>> {
-    db.row(
-        "SELECT entity, work FROM works WHERE entity = ?1",
-        [entity.row],
-        |row| {
-            let mut columns = Columns::of(row, "works");
-            let _entity: i64 = columns.take()?;
-            Ok(Work(columns.json()?))
-        },
-    )
+    let sql = "SELECT entity, work FROM works WHERE entity = ?1";
+    Ok(db.row(sql, [entity.row], decode_work)?.map(|(_, work)| work))
+}
+
+/// The work specifications of these entities, whose numbers come as a JSON array; by number.
+pub(super) fn works(db: &Db, entities: &str) -> rusqlite::Result<HashMap<i64, Work>> {
+    let sql = "SELECT w.entity, w.work FROM json_each(?1) n CROSS JOIN works w ON w.entity = n.value";
+    Ok(db.rows(sql, [entities], decode_work)?.into_iter().collect())
+}
+
+fn decode_work(row: &Row<'_>) -> rusqlite::Result<(i64, Work)> {
+    let mut columns = Columns::of(row, "works");
+    Ok((columns.take()?, Work(columns.json()?)))
 }

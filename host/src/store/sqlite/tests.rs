@@ -167,6 +167,34 @@ fn processes_that_make_a_store_at_once_make_one() {
 }
 
 #[test]
+fn a_log_that_outlived_its_store_is_not_taken_for_that_of_the_next() {
+    let (_directory, path, store) = made();
+    store.create(&samples::new_entity(&store, "run", "old"), None).unwrap();
+    drop(store);
+    fs::remove_file(&path).unwrap();
+    let store = SqliteStore::open(&path, OpenMode::Create).unwrap();
+    assert_eq!(store.load("old").unwrap(), None);
+    samples::install(&store).unwrap();
+    store.create(&samples::new_entity(&store, "run", "new"), None).unwrap();
+}
+
+#[test]
+fn a_store_is_made_with_its_contents_by_one_file_that_needs_no_log() {
+    let (_directory, path) = place();
+    SqliteStore::make(&path, || Ok(samples::installation())).unwrap();
+    let beside: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(beside.len(), 1, "{beside:?}");
+    SqliteStore::make(&path, || panic!("there is one")).unwrap();
+    let store = SqliteStore::open(&path, OpenMode::Existing).unwrap();
+    assert!(store.components().unwrap().iter().any(|component| component.active));
+    let mode: String = Connection::open(&path)
+        .unwrap()
+        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "wal");
+}
+
+#[test]
 fn a_handle_sees_what_another_one_commits() {
     let (_directory, path, store) = made();
     let other = SqliteStore::open(&path, OpenMode::Existing).unwrap();

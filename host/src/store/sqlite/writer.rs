@@ -17,7 +17,7 @@ use super::readers::Readers;
 use super::{activation, entity, history, reserve, runtime};
 use crate::model::{AdminEvent, NewEntity, Runtime};
 use crate::store::{
-    Activation, Applied, Component, Created, EffectSet, NewRun, RuntimeAdded, RuntimeUpdate, StoreError,
+    Activation, Applied, Created, EffectSet, Installation, NewRun, RuntimeAdded, RuntimeUpdate, StoreError,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -47,13 +47,6 @@ pub(super) enum Command {
     Install(Box<Installation>),
     Activate(Activation, AdminEvent),
     RemoveComponent(String, AdminEvent),
-}
-
-/// Components, activations and audit rows of one commit.
-pub(super) struct Installation {
-    pub(super) components: Vec<Component>,
-    pub(super) activations: Vec<Activation>,
-    pub(super) events: Vec<AdminEvent>,
 }
 
 /// What it came to.

@@ -1,7 +1,7 @@
 //! What the kernel and the login allow.
 
 use super::Check;
-use crate::process::{Abilities, AtLogout, Cgroup, Level};
+use crate::process::{Abilities, AtLogout, Level};
 
 /// From this kernel on every guarantee holds in full.
 const KERNEL_FULL: (u32, u32) = (6, 9);
@@ -12,7 +12,7 @@ pub(super) fn checks(abilities: &Abilities, at_logout: AtLogout) -> Vec<Check> {
         kernel(abilities),
         identity(abilities),
         list(abilities),
-        containment(abilities.cgroup),
+        containment(abilities),
         logout(at_logout),
     ]
 }
@@ -62,6 +62,7 @@ fn list(abilities: &Abilities) -> Check {
         ("pidfs handle", abilities.level >= Level::PidfsHandle),
         ("exit by pidfd", abilities.exit_info),
         ("children lists", abilities.children_lists),
+        ("cgroup.kill", abilities.cgroup_kill),
         ("user namespaces", abilities.user_namespaces),
     ];
     let named = |present: bool| -> String {
@@ -78,17 +79,15 @@ fn list(abilities: &Abilities) -> Check {
     )
 }
 
-fn containment(cgroup: Cgroup) -> Check {
-    let said = match cgroup {
-        Cgroup::Absent => "no cgroup v2 is to be seen",
-        Cgroup::ReadOnly => "the cgroup of this process cannot be written",
-        Cgroup::Writable => "the cgroup of this process can be written, without cgroup.kill",
-        Cgroup::WritableWithKill => "the cgroup of this process can be written, with cgroup.kill",
+fn containment(abilities: &Abilities) -> Check {
+    let said = match &abilities.no_cgroup {
+        None if abilities.cgroup_kill => {
+            "cgroup: a run has one of its own, which is killed and seen empty at once".to_owned()
+        }
+        None => "cgroup: a run has one of its own".to_owned(),
+        Some(why) => format!("subreaper: the shim of a run adopts and reaps whatever it starts; {why}"),
     };
-    Check::ok(
-        "containment",
-        format!("a shim holds what its run starts (subreaper); {said}"),
-    )
+    Check::ok("containment", said)
 }
 
 fn logout(at_logout: AtLogout) -> Check {
@@ -108,6 +107,7 @@ fn logout(at_logout: AtLogout) -> Check {
 mod tests {
     use super::super::CheckResult::{self, Bad, Ok, Warn};
     use super::*;
+    use crate::process::NoCgroup;
 
     fn machine(version: (u32, u32), level: Level) -> Abilities {
         Abilities {
@@ -118,7 +118,8 @@ mod tests {
             exit_info: version >= (6, 15),
             children_lists: true,
             user_namespaces: false,
-            cgroup: Cgroup::ReadOnly,
+            cgroup_kill: version >= (5, 14),
+            no_cgroup: Some(NoCgroup::NotWritable),
         }
     }
 
@@ -139,8 +140,17 @@ mod tests {
         let said = list(&machine((6, 9), Level::PidfsInode)).message;
         assert_eq!(
             said,
-            "pidfd, pidfs inode, children lists; without pidfs handle, exit by pidfd, user namespaces"
+            "pidfd, pidfs inode, children lists, cgroup.kill; without pidfs handle, exit by pidfd, user namespaces"
         );
+    }
+
+    #[test]
+    fn what_holds_a_run_is_told_with_the_reason() {
+        let mut machine = machine((6, 18), Level::PidfsHandle);
+        assert!(containment(&machine).message.starts_with("subreaper: "));
+        assert!(containment(&machine).message.contains("cannot be written"));
+        machine.no_cgroup = None;
+        assert!(containment(&machine).message.starts_with("cgroup: "));
     }
 
     #[test]
