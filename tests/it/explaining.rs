@@ -203,6 +203,41 @@ fn a_run_whose_shim_was_killed_says_that_nobody_saw_its_end() {
     check(&home, "one", "its shim was killed", "runwarden");
 }
 
+/// Changes the one runtime row that there is.
+fn change(home: &Home, set: &str) {
+    let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store");
+    let changed = store.execute(&format!("UPDATE runtimes SET {set}"), []);
+    assert_eq!(changed.expect("a column"), 1);
+}
+
+#[test]
+fn what_cannot_be_seen_from_here_is_never_called_dead() {
+    let home = Home::new();
+    home.detach("one", &["--", "sleep", "600"]);
+    let place = home.json(&["runtime", "ls"])[0]["host"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    change(&home, "host = 'elsewhere'");
+    check(&home, "one", "it runs on the machine elsewhere", "runwarden");
+    change(&home, &format!("host = '{place}', pid_namespace = pid_namespace + 1"));
+    check(
+        &home,
+        "one",
+        "it runs in another namespace of this machine",
+        "runwarden",
+    );
+    knows(&why(&home, "one"), "shim's lock", "held: its shim lives");
+    change(
+        &home,
+        "pid_namespace = pid_namespace - 1, shim_pidfs_inode = shim_pidfs_inode + 1, shim_pidfs_handle = NULL",
+    );
+    check(&home, "one", "cannot be told from others", "runwarden");
+    change(&home, "shim_pidfs_inode = shim_pidfs_inode - 1");
+    check(&home, "one", "it is running", "runwarden logs -f");
+    home.done(&["kill", "one"]);
+}
+
 #[test]
 fn what_waits_for_others_names_them() {
     let home = Home::new();

@@ -85,15 +85,8 @@ pub(crate) fn look(host: &Host, runtime: &Runtime) -> Result<Sight, Error> {
     if runtime.is_stopped() || runtime.kind != RuntimeKind::Local {
         return Ok(Sight::Nothing);
     }
-    let here = identity::place(host);
-    if runtime.place.host != here.host {
-        return Ok(Sight::OtherHost);
-    }
-    if runtime.place.boot_id != here.boot_id {
-        return Ok(Sight::EarlierBoot);
-    }
     let Some(shim) = identity::shim(runtime) else {
-        return Ok(Sight::Nothing);
+        return Ok(of_place(host, runtime));
     };
     if let Seen::Processes(processes) = living(host, runtime)? {
         return Ok(Sight::Held(described(&processes)));
@@ -102,6 +95,8 @@ pub(crate) fn look(host: &Host, runtime: &Runtime) -> Result<Sight, Error> {
         // It ended between the two looks.
         Liveness::Alive(_) => Sight::ShimGone(Program::Unknown),
         Liveness::Gone { why: Gone::EarlierBoot } => Sight::EarlierBoot,
+        // A shim lives, and is not the one that was recorded.
+        Liveness::Gone { .. } if shim_lock(runtime) == ShimLock::Held => Sight::Undetermined,
         Liveness::Gone { .. } => Sight::ShimGone(program(host, runtime)),
         Liveness::Unknown {
             why: Unknown::OtherHost,
@@ -111,6 +106,20 @@ pub(crate) fn look(host: &Host, runtime: &Runtime) -> Result<Sight, Error> {
         } => Sight::OtherNamespace(shim_lock(runtime)),
         Liveness::Unknown { .. } => Sight::Undetermined,
     })
+}
+
+/// One that has no process yet: machine and boot are all that is known.
+fn of_place(host: &Host, runtime: &Runtime) -> Sight {
+    let (here, there) = (identity::place(host), &runtime.place);
+    if there.host != here.host {
+        Sight::OtherHost
+    } else if there.boot_id.is_empty() || here.boot_id.is_empty() {
+        Sight::Undetermined
+    } else if there.boot_id == here.boot_id {
+        Sight::Nothing
+    } else {
+        Sight::EarlierBoot
+    }
 }
 
 fn program(host: &Host, runtime: &Runtime) -> Program {

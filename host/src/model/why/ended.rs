@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::{Cause, Evidence, ExecutionRule, Outcome, RuntimeKind, signal_name};
-use super::live::{counted, running};
+use super::live::{counted, of_its_own, running};
 use super::{Case, Explanation, Sight};
 
 /// Error numbers of a start, as Linux has them.
@@ -41,9 +41,11 @@ pub(super) fn explain(case: &Case<'_>) -> Explanation {
     answer.maybe("in words", news);
     if let Some(runtime) = case.runtime.filter(|runtime| !runtime.is_stopped()) {
         let goes_on = match case.sight {
-            Sight::Held(processes) if runtime.kind == RuntimeKind::Local => {
-                counted(processes.len(), "process of it lives on", "processes of it live on")
-            }
+            Sight::Held(processes) if runtime.kind == RuntimeKind::Local => counted(
+                of_its_own(processes),
+                "process of it lives on",
+                "processes of it live on",
+            ),
             _ => running(case, runtime).headline,
         };
         answer.headline = format!("{}; {goes_on}", answer.headline);

@@ -115,7 +115,7 @@ fn shim_gone(case: &Case<'_>, runtime: &Runtime, program: Program) -> Explanatio
 
 /// Its shim lives.
 fn held(case: &Case<'_>, runtime: &Runtime, processes: &[Process]) -> Explanation {
-    let count = counted(processes.len(), "process", "processes");
+    let count = counted(of_its_own(processes), "process", "processes");
     let mut answer = if runtime.stop_unconfirmed {
         Explanation::new(format!("its stop is not confirmed: {count} outlived KILL")).then(case.command("kill"))
     } else if runtime.state == RuntimeState::Lingering {
@@ -282,6 +282,11 @@ fn ways_out(case: &Case<'_>, mut answer: Explanation) -> Explanation {
     }
     let kind = &case.entity.reference.kind;
     answer.then(format!("runwarden policy show {kind}"))
+}
+
+/// How many are its own: the shim of another run is that run's.
+pub(super) fn of_its_own(processes: &[Process]) -> usize {
+    processes.iter().filter(|process| process.run.is_none()).count()
 }
 
 fn named(process: &Process) -> String {

@@ -433,6 +433,15 @@ fn an_end_whose_processes_go_on_says_so() {
         .state(RuntimeState::Running)
         .sight(Sight::OtherHost);
     far.says("it ended well; it runs on the machine here", "runwarden kill");
+    let inner = Process {
+        run: Some("run/inner".to_owned()),
+        ..process(7, 'S')
+    };
+    let spared = exited("completed", "run.completed.ok", 0)
+        .state(RuntimeState::Lingering)
+        .sight(Sight::Held(vec![process(5, 'S'), inner]));
+    spared.says("1 process of it lives on", "runwarden kill run/one");
+    spared.knows("process", "run/inner, a run of its own");
     let open = alive(&[process(5, 'S')]).state(RuntimeState::Lingering);
     open.says(
         "its program has ended, and 1 process that it started live on",

@@ -54,10 +54,12 @@ pub struct Log {
 /// As [`super::SqliteStore::open`] for reading; and that it is so damaged that it cannot be read at all.
 pub fn examine(path: &Path) -> Result<StoreHealth, StoreError> {
     schema::refuse_old_sqlite(path)?;
+    // Also where it would be made.
+    let directory = place::directory_of(path).ancestors().find(|place| place.exists());
+    place::refuse_network(path, directory.unwrap_or(Path::new(".")))?;
     if !place::holds_a_file(path)? {
         return Err(missing(path));
     }
-    place::refuse_network(path, place::directory_of(path))?;
     let source = Source {
         path: path.to_owned(),
         tuning: Tuning::default(),

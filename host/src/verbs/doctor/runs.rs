@@ -25,6 +25,8 @@ enum Matter {
     Lingering,
     /// Its end is in its run directory and not in the store.
     EndWaits,
+    /// There is a record of its end, and it cannot be read.
+    Unreadable,
     /// It belongs to another machine or namespace, or cannot be told from others.
     Unseen,
     /// It runs elsewhere and is never judged from here.
@@ -36,6 +38,8 @@ enum Matter {
 enum Recorded {
     Yes,
     No,
+    /// It holds something that is none.
+    Unreadable,
 }
 
 /// Judges every runtime that is not stopped.
@@ -48,8 +52,8 @@ pub(super) fn checks(host: &Host) -> Result<Vec<Check>, Error> {
     for runtime in &runtimes {
         let recorded = match exit_record(runtime) {
             Ok(Some(_)) => Recorded::Yes,
-            // What cannot be read tells no end; the command that settles this run says why.
-            Ok(None) | Err(_) => Recorded::No,
+            Ok(None) => Recorded::No,
+            Err(_) => Recorded::Unreadable,
         };
         let matter = matter(runtime, &look(host, runtime)?, recorded, host.now());
         found.push((runtime.owner.to_string(), matter));
@@ -62,6 +66,7 @@ fn matter(runtime: &Runtime, sight: &Sight, recorded: Recorded, now: Timestamp) 
     match sight {
         _ if runtime.kind != RuntimeKind::Local => Matter::Elsewhere,
         _ if runtime.stop_unconfirmed => Matter::Unconfirmed,
+        _ if recorded == Recorded::Unreadable => Matter::Unreadable,
         _ if recorded == Recorded::Yes && !ended => Matter::EndWaits,
         Sight::ShimGone(_) | Sight::EarlierBoot | Sight::OtherNamespace(ShimLock::Free) => Matter::Orphan,
         Sight::OtherHost | Sight::OtherNamespace(_) | Sight::Undetermined => Matter::Unseen,
@@ -114,6 +119,13 @@ fn told(found: &[(String, Matter)]) -> Vec<Check> {
             "ends",
             CheckResult::Warn,
             "ended, and the end waits to be recorded",
+            "runwarden show",
+        ),
+        (
+            Matter::Unreadable,
+            "records",
+            CheckResult::Bad,
+            "the record of the end cannot be read",
             "runwarden show",
         ),
         (
@@ -224,6 +236,13 @@ mod tests {
                 "{state:?} {sight:?}"
             );
         }
+        let unread = matter(
+            &runtime(RuntimeState::Running),
+            &held(),
+            Recorded::Unreadable,
+            moment(10),
+        );
+        assert_eq!(unread, Matter::Unreadable);
         let mut unconfirmed = runtime(RuntimeState::Stopping);
         unconfirmed.stop_unconfirmed = true;
         assert_eq!(
