@@ -147,8 +147,9 @@ fn what_lives_on_is_a_warning_and_what_waits_for_somebody_is_bad() {
     home.over("stuck");
     let store = Connection::open(home.home().join("state.db")).expect("the store");
     let as_if_cut_off = "UPDATE runtimes SET state = 'starting', shim_pid = NULL, shim_start_ticks = NULL, \
-        shim_pidfs_inode = NULL, shim_pidfs_handle = NULL, attempt_token = 'other', created_at_ms = created_at_ms - 31000 \
-        WHERE run_dir LIKE '%stuck' OR CAST(run_dir AS TEXT) LIKE '%stuck'";
+        shim_pidfs_inode = NULL, shim_pidfs_handle = NULL, worker_pid = NULL, worker_start_ticks = NULL, \
+        worker_pidfs_inode = NULL, worker_pidfs_handle = NULL, attempt_token = 'other', created_at_ms = created_at_ms - 31000 \
+        WHERE CAST(run_dir AS TEXT) LIKE '%stuck'";
     assert_eq!(store.execute(as_if_cut_off, []).expect("a row"), 1);
     let told = doctor(&home, 1);
     assert_eq!(check(&told, "starts")["result"], "bad", "{told:#}");

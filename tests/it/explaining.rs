@@ -197,7 +197,7 @@ fn a_run_whose_shim_was_killed_says_that_nobody_saw_its_end() {
     end(&pid);
     let said = |told: &Value| told["headline"].as_str().unwrap_or_default().to_owned();
     assert!(
-        said(&left).contains("its shim was killed, and its program goes on"),
+        said(&left).contains("its shim was killed, and 1 process of it goes on"),
         "{left:#}"
     );
     check(&home, "one", "its shim was killed", "runwarden");

@@ -8,7 +8,7 @@ mod live;
 #[cfg(test)]
 mod tests;
 
-use super::{AdminEvent, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, Timestamp};
+use super::{AdminEvent, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
 
 /// A start that has no process for longer than this is stuck: the command that made it is gone, or is itself held up.
 pub const START_GRACE: DurationMs = DurationMs::from_ms(30_000);
@@ -42,31 +42,16 @@ pub struct Case<'a> {
 /// What was seen of a runtime that is not stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// There is nothing to look at: no runtime, or one that is stopped, or that has no process yet.
+    /// There is nothing to look at: no runtime, or one that is stopped, runs elsewhere, or has no process yet.
     Nothing,
     /// Its shim lives, and these processes below it, parents first.
     Held(Vec<Process>),
-    /// Its shim is gone; what is known of its program.
-    ShimGone(Program),
-    /// It was started before this machine was restarted.
-    EarlierBoot,
-    /// Another machine has it.
-    OtherHost,
-    /// It is in another namespace of this machine; what the lock in its run directory says.
-    OtherNamespace(ShimLock),
-    /// Its shim cannot be told from other processes here.
-    Undetermined,
-}
-
-/// What is known of the program of a run whose shim is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// It lives.
-    Alive,
-    /// It has positively ended.
-    Gone,
-    /// Nobody can tell.
-    Unknown,
+    /// Its shim is gone, and these processes of it live.
+    Unheld(Vec<Process>),
+    /// Everything of it is positively gone, and its end is not recorded.
+    Gone(SeenGone),
+    /// It cannot be judged from here; what the lock in its run directory says.
+    Unjudged(Unjudged, ShimLock),
 }
 
 /// What the lock says that a shim holds as long as it lives.
@@ -213,7 +198,7 @@ impl Case<'_> {
 
     /// The processes that live on, a fact for each.
     fn processes(&self, answer: &mut Explanation) {
-        if let Sight::Held(processes) = self.sight {
+        if let Sight::Held(processes) | Sight::Unheld(processes) = self.sight {
             for process in processes {
                 answer.fact("process", process.told());
             }

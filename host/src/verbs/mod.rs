@@ -29,7 +29,7 @@ pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use finish::finish;
-pub use kill::{Kill, KillResult, Killed, kill};
+pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use report::{Report, report};

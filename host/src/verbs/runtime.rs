@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
-    Actor, AdminEvent, Containment, Entity, Place, Runtime, RuntimeKind, RuntimeState, Sight, Timestamp,
+    Actor, AdminEvent, Containment, Entity, Place, Runtime, RuntimeKind, RuntimeState, SeenGone, Sight, Timestamp,
 };
 use crate::store::{RuntimeAdded, RuntimeUpdate};
 use crate::verbs::view::runtime_json;
@@ -178,12 +178,10 @@ fn needs_proof(host: &Host, runtime: &Runtime) -> Result<Option<&'static str>, E
     }
     let has_ended = host.store().load(&runtime.owner.id)?.is_none_or(|owner| owner.terminal);
     Ok(match look(host, runtime)? {
-        Sight::EarlierBoot if has_ended => None,
-        Sight::EarlierBoot => Some("its end is not recorded yet"),
-        Sight::Held(_) => Some("its processes are alive"),
-        Sight::Nothing | Sight::ShimGone(_) | Sight::OtherHost | Sight::OtherNamespace(_) | Sight::Undetermined => {
-            Some("it may be alive")
-        }
+        Sight::Gone(SeenGone::EarlierBoot) if has_ended => None,
+        Sight::Gone(_) => Some("its end is not recorded"),
+        Sight::Held(_) | Sight::Unheld(_) => Some("its processes are alive"),
+        Sight::Nothing | Sight::Unjudged(..) => Some("it may be alive"),
     })
 }
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    AdminEvent, Case, Entity, Explanation, HistoryRow, LockSeen, Process, Program, Runtime, RuntimeKind, ShimLock,
-    Sight, explain,
+    self, AdminEvent, Case, Entity, Explanation, HistoryRow, LockSeen, Process, Runtime, RuntimeKind, SeenGone,
+    ShimLock, Sight, explain,
 };
-use crate::process::{self, Gone, Liveness, Living, LockWait, Unknown, classify, lock_waits, waits_in};
+use crate::process::{self, Living, LockWait, Look, Survivor, lock_waits, waits_in};
 use crate::store::{AdminQuery, HistoryQuery, Scope};
 use crate::verbs::living::{Seen, living};
 use crate::verbs::settle::run_directory;
@@ -85,51 +85,31 @@ pub(crate) fn look(host: &Host, runtime: &Runtime) -> Result<Sight, Error> {
     if runtime.is_stopped() || runtime.kind != RuntimeKind::Local {
         return Ok(Sight::Nothing);
     }
-    let Some(shim) = identity::shim(runtime) else {
-        return Ok(of_place(host, runtime));
-    };
-    if let Seen::Processes(processes) = living(host, runtime)? {
-        return Ok(Sight::Held(described(&processes)));
-    }
-    Ok(match classify(&shim, host.place()) {
-        // It ended between the two looks.
-        Liveness::Alive(_) => Sight::ShimGone(Program::Unknown),
-        Liveness::Gone { why: Gone::EarlierBoot } => Sight::EarlierBoot,
-        // A shim lives, and is not the one that was recorded.
-        Liveness::Gone { .. } if shim_lock(runtime) == ShimLock::Held => Sight::Undetermined,
-        Liveness::Gone { .. } => Sight::ShimGone(program(host, runtime)),
-        Liveness::Unknown {
-            why: Unknown::OtherHost,
-        } => Sight::OtherHost,
-        Liveness::Unknown {
-            why: Unknown::OtherPidNamespace | Unknown::OtherTimeNamespace,
-        } => Sight::OtherNamespace(shim_lock(runtime)),
-        Liveness::Unknown { .. } => Sight::Undetermined,
+    Ok(match identity::standing(host, runtime)? {
+        model::Standing::Nothing | model::Standing::Starting => Sight::Nothing,
+        model::Standing::Held => match living(host, runtime)? {
+            Seen::Processes(processes) => Sight::Held(described(&processes)),
+            // It has ended between the two looks.
+            Seen::ShimGone | Seen::Unknown => Sight::Held(Vec::new()),
+        },
+        model::Standing::Unheld => match identity::unheld(host, runtime)?.look() {
+            Look::Living(members) => Sight::Unheld(members.iter().map(member).collect()),
+            Look::Empty(_) => Sight::Gone(SeenGone::NoSuchProcess),
+        },
+        model::Standing::Gone(seen) => Sight::Gone(seen),
+        model::Standing::Unjudged(unjudged) => Sight::Unjudged(unjudged, shim_lock(runtime)),
     })
 }
 
-/// One that has no process yet: machine and boot are all that is known.
-fn of_place(host: &Host, runtime: &Runtime) -> Sight {
-    let (here, there) = (identity::place(host), &runtime.place);
-    if there.host != here.host {
-        Sight::OtherHost
-    } else if there.boot_id.is_empty() || here.boot_id.is_empty() {
-        Sight::Undetermined
-    } else if there.boot_id == here.boot_id {
-        Sight::Nothing
-    } else {
-        Sight::EarlierBoot
-    }
-}
-
-fn program(host: &Host, runtime: &Runtime) -> Program {
-    let Some(worker) = identity::worker(runtime) else {
-        return Program::Unknown;
-    };
-    match classify(&worker, host.place()) {
-        Liveness::Alive(_) => Program::Alive,
-        Liveness::Gone { .. } => Program::Gone,
-        Liveness::Unknown { .. } => Program::Unknown,
+/// A process that lives on without its shim.
+fn member(survivor: &Survivor) -> Process {
+    Process {
+        pid: i64::from(survivor.pid),
+        name: survivor.comm.clone(),
+        state: survivor.state.chars().next().unwrap_or('?'),
+        waits_in: None,
+        lock: None,
+        run: None,
     }
 }
 

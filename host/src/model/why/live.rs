@@ -1,7 +1,7 @@
 //! What keeps an entity from its end.
 
-use super::super::{Entity, Runtime, RuntimeKind, RuntimeState};
-use super::{Case, Explanation, Process, Program, REPAIR, START_GRACE, ShimLock, Sight};
+use super::super::{Entity, KillRefusal, Runtime, RuntimeKind, RuntimeState, SeenGone, Unjudged};
+use super::{Case, Explanation, Process, REPAIR, START_GRACE, ShimLock, Sight};
 
 /// How many entities below are named.
 const NAMED_MAX: usize = 10;
@@ -33,20 +33,9 @@ pub(super) fn running(case: &Case<'_>, runtime: &Runtime) -> Explanation {
     match case.sight {
         Sight::Nothing => starting(case, runtime),
         Sight::Held(processes) => held(case, runtime, processes),
-        Sight::ShimGone(program) => shim_gone(case, runtime, *program),
-        Sight::EarlierBoot => Explanation::new("this machine was restarted under it, and its end is not recorded")
-            .with("boot", format!("{} is over", runtime.place.boot_id))
-            .then(REPAIR),
-        Sight::OtherHost => Explanation::new(format!(
-            "it runs on the machine {}: nothing about it can be known here",
-            runtime.place.host
-        ))
-        .with("shim", pid(runtime.shim.as_ref().map(|shim| shim.pid)))
-        .then("runwarden runtime ls"),
-        Sight::OtherNamespace(lock) => other_namespace(runtime, *lock),
-        Sight::Undetermined => Explanation::new("its processes cannot be told from others here")
-            .with("identity", runtime.level.clone().unwrap_or_else(|| "none".to_owned()))
-            .then(REPAIR),
+        Sight::Unheld(processes) => unheld(case, processes),
+        Sight::Gone(seen) => gone(case, runtime, *seen),
+        Sight::Unjudged(unjudged, lock) => unjudged_by(runtime, unjudged, *lock),
     }
 }
 
@@ -63,26 +52,31 @@ fn elsewhere(runtime: &Runtime) -> Explanation {
         .then(format!("runwarden runtime release {}", runtime.id))
 }
 
-fn other_namespace(runtime: &Runtime, lock: ShimLock) -> Explanation {
-    let (headline, said) = match lock {
-        ShimLock::Held => ("it runs in another namespace of this machine", "held: its shim lives"),
-        ShimLock::Free => (
-            "it ran in another namespace of this machine, and its shim is gone",
-            "free: its shim is gone; what it started may live on",
-        ),
-        ShimLock::Unknown => (
-            "it was started in another namespace of this machine: its processes cannot be seen from here",
-            "it says nothing",
-        ),
+fn unjudged_by(runtime: &Runtime, unjudged: &Unjudged, lock: ShimLock) -> Explanation {
+    let host = &runtime.place.host;
+    let headline = match (unjudged.word, lock) {
+        (KillRefusal::Remote | KillRefusal::HostMismatch, _) => {
+            format!("it runs on the machine {host}: nothing about it can be known here")
+        }
+        (KillRefusal::NamespaceMismatch, ShimLock::Held) => "it runs in another namespace of this machine".to_owned(),
+        (KillRefusal::NamespaceMismatch, ShimLock::Free) => {
+            "it ran in another namespace of this machine, and its shim is gone".to_owned()
+        }
+        (KillRefusal::NamespaceMismatch, ShimLock::Unknown) => {
+            "it was started in another namespace of this machine: its processes cannot be seen from here".to_owned()
+        }
+        (KillRefusal::PermissionDenied, _) => "it belongs to another user, who alone can stop it".to_owned(),
+        (KillRefusal::IdentityMismatch | KillRefusal::Unverifiable | KillRefusal::NotKillable, _) => {
+            "its processes cannot be told from others here".to_owned()
+        }
     };
-    let namespace = runtime
-        .place
-        .pid_namespace
-        .map_or_else(|| "?".to_owned(), |inode| inode.to_string());
-    Explanation::new(headline)
-        .with("shim's lock", said)
-        .with("pid namespace", namespace)
-        .then(REPAIR)
+    let answer = Explanation::new(headline).with("unjudged", unjudged.message.clone());
+    match lock {
+        ShimLock::Held => answer.with("shim's lock", "held: its shim lives"),
+        ShimLock::Free => answer.with("shim's lock", "free: its shim is gone; what it started may live on"),
+        ShimLock::Unknown => answer,
+    }
+    .then(REPAIR)
 }
 
 fn starting(case: &Case<'_>, runtime: &Runtime) -> Explanation {
@@ -94,23 +88,28 @@ fn starting(case: &Case<'_>, runtime: &Runtime) -> Explanation {
     }
     Explanation::new("its start never came to a process: the command that started it was ended, or is held up")
         .with("for", age.to_string())
-        .then(REPAIR)
+        .then(case.command("kill"))
 }
 
-fn shim_gone(case: &Case<'_>, runtime: &Runtime, program: Program) -> Explanation {
-    let worker = pid(runtime.worker.as_ref().map(|worker| worker.pid));
-    match program {
-        Program::Alive => Explanation::new("its shim was killed, and its program goes on with nobody to see its end")
-            .with("program", worker)
-            .then(case.command("logs"))
-            .then(case.command("kill")),
-        Program::Gone => Explanation::new("its shim was killed, its program is gone, and nobody saw how it ended")
-            .with("program", format!("{worker} is gone"))
-            .then(REPAIR),
-        Program::Unknown => Explanation::new("its shim was killed, and nobody can tell whether its program lives")
-            .with("program", worker)
-            .then(REPAIR),
+fn unheld(case: &Case<'_>, processes: &[Process]) -> Explanation {
+    let count = counted(processes.len(), "process of it goes", "processes of it go");
+    let headline = format!("its shim was killed, and {count} on with nobody to see its end");
+    let mut answer = Explanation::new(headline);
+    case.processes(&mut answer);
+    answer.then(case.command("logs")).then(case.command("kill"))
+}
+
+fn gone(case: &Case<'_>, runtime: &Runtime, seen: SeenGone) -> Explanation {
+    match seen {
+        SeenGone::EarlierBoot => Explanation::new("this machine was restarted under it, and its end is not recorded")
+            .with("boot", format!("{} is over", runtime.place.boot_id)),
+        SeenGone::NoSuchProcess | SeenGone::Recycled | SeenGone::Zombie | SeenGone::NoMember => {
+            Explanation::new("its shim was killed, everything of it is gone, and nobody saw how it ended")
+                .with("program", pid(runtime.worker.as_ref().map(|worker| worker.pid)))
+                .with("seen", seen.word())
+        }
     }
+    .then(case.command("kill"))
 }
 
 /// Its shim lives.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::{
-    Actor, Containment, Create, Place, PolicyPin, Reason, RuntimeKind, RuntimeState, StopIntent, create,
+    Actor, Containment, Create, KillRefusal, Place, PolicyPin, Reason, RuntimeKind, RuntimeState, StopIntent, create,
 };
 use super::*;
 
@@ -257,32 +257,59 @@ fn a_start_without_a_process_is_stuck_after_its_grace() {
         known
     };
     starting(30_000).says("it is being started", "runwarden why");
-    starting(30_001).says("its start never came to a process", REPAIR);
+    starting(30_001).says("its start never came to a process", "runwarden kill");
 }
 
 #[test]
-fn a_run_without_its_shim_is_told_by_what_became_of_its_program() {
-    let gone = |program| alive(&[]).sight(Sight::ShimGone(program));
-    gone(Program::Alive).says("its program goes on with nobody to see its end", "runwarden logs");
-    gone(Program::Gone).says("nobody saw how it ended", REPAIR);
-    gone(Program::Unknown).says("nobody can tell", REPAIR);
-    alive(&[])
-        .sight(Sight::EarlierBoot)
-        .says("this machine was restarted under it", REPAIR);
+fn a_run_without_its_shim_is_told_by_what_is_left_of_it() {
+    let left = alive(&[]).sight(Sight::Unheld(vec![process(5, 'S'), process(6, 'S')]));
+    left.says("2 processes of it go on with nobody to see its end", "runwarden logs");
+    left.knows("process", "pid 6");
+    let gone = |seen| alive(&[]).sight(Sight::Gone(seen));
+    gone(SeenGone::Recycled).says("nobody saw how it ended", "runwarden kill");
+    gone(SeenGone::Recycled).knows("seen", "recycled");
+    gone(SeenGone::EarlierBoot).says("this machine was restarted under it", "runwarden kill");
 }
 
 #[test]
 fn what_cannot_be_seen_from_here_is_unknown_and_never_dead() {
-    alive(&[])
-        .sight(Sight::OtherHost)
-        .says("it runs on the machine here", "runwarden runtime ls");
-    let elsewhere = |lock| alive(&[]).sight(Sight::OtherNamespace(lock));
-    elsewhere(ShimLock::Held).says("it runs in another namespace", REPAIR);
-    elsewhere(ShimLock::Free).says("its shim is gone", REPAIR);
-    elsewhere(ShimLock::Unknown).says("cannot be seen from here", REPAIR);
-    alive(&[])
-        .sight(Sight::Undetermined)
-        .says("cannot be told from others", REPAIR);
+    let unjudged = |word, lock| {
+        let message = "said the judge".to_owned();
+        alive(&[]).sight(Sight::Unjudged(Unjudged { word, message }, lock))
+    };
+    for (word, lock, headline) in [
+        (
+            KillRefusal::HostMismatch,
+            ShimLock::Unknown,
+            "it runs on the machine here",
+        ),
+        (
+            KillRefusal::NamespaceMismatch,
+            ShimLock::Held,
+            "it runs in another namespace",
+        ),
+        (KillRefusal::NamespaceMismatch, ShimLock::Free, "its shim is gone"),
+        (
+            KillRefusal::NamespaceMismatch,
+            ShimLock::Unknown,
+            "cannot be seen from here",
+        ),
+        (KillRefusal::PermissionDenied, ShimLock::Held, "belongs to another user"),
+        (
+            KillRefusal::IdentityMismatch,
+            ShimLock::Held,
+            "cannot be told from others",
+        ),
+        (
+            KillRefusal::Unverifiable,
+            ShimLock::Unknown,
+            "cannot be told from others",
+        ),
+    ] {
+        let known = unjudged(word, lock);
+        known.says(headline, REPAIR);
+        known.knows("unjudged", "said the judge");
+    }
     let remote = alive(&[]).sight(Sight::Nothing).with(|known| {
         let runtime = known.runtime.as_mut().unwrap();
         (runtime.kind, runtime.remote_handle) = (RuntimeKind::Ssh, Some("4711".to_owned()));
@@ -431,8 +458,8 @@ fn an_end_whose_processes_go_on_says_so() {
     lingering.knows("process", "pid 6");
     let far = exited("completed", "run.completed.ok", 0)
         .state(RuntimeState::Running)
-        .sight(Sight::OtherHost);
-    far.says("it ended well; it runs on the machine here", "runwarden kill");
+        .sight(Sight::Gone(SeenGone::EarlierBoot));
+    far.says("it ended well; this machine was restarted", "runwarden kill");
     let inner = Process {
         run: Some("run/inner".to_owned()),
         ..process(7, 'S')

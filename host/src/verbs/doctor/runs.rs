@@ -68,8 +68,8 @@ fn matter(runtime: &Runtime, sight: &Sight, recorded: Recorded, now: Timestamp) 
         _ if runtime.stop_unconfirmed => Matter::Unconfirmed,
         _ if recorded == Recorded::Unreadable => Matter::Unreadable,
         _ if recorded == Recorded::Yes && !ended => Matter::EndWaits,
-        Sight::ShimGone(_) | Sight::EarlierBoot | Sight::OtherNamespace(ShimLock::Free) => Matter::Orphan,
-        Sight::OtherHost | Sight::OtherNamespace(_) | Sight::Undetermined => Matter::Unseen,
+        Sight::Unheld(_) | Sight::Gone(_) | Sight::Unjudged(_, ShimLock::Free) => Matter::Orphan,
+        Sight::Unjudged(..) => Matter::Unseen,
         Sight::Held(_) if runtime.state == RuntimeState::Lingering => Matter::Lingering,
         Sight::Held(_) => Matter::None,
         Sight::Nothing if now.since(runtime.created_at) > START_GRACE => Matter::StuckStart,
@@ -91,14 +91,14 @@ fn told(found: &[(String, Matter)]) -> Vec<Check> {
             "orphans",
             CheckResult::Bad,
             "the shim is gone and left no record",
-            "runwarden why",
+            "runwarden kill",
         ),
         (
             Matter::StuckStart,
             "starts",
             CheckResult::Bad,
             "started over 30 s ago, and no process came of it",
-            "runwarden why",
+            "runwarden kill",
         ),
         (
             Matter::Unconfirmed,
@@ -178,7 +178,7 @@ fn named(references: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DurationMs, Program, Reference};
+    use crate::model::{DurationMs, KillRefusal, Reference, SeenGone, Unjudged};
     use crate::store::samples::{moment, new_run};
 
     fn runtime(state: RuntimeState) -> Runtime {
@@ -191,43 +191,24 @@ mod tests {
     #[test]
     fn each_matter_is_told_by_what_was_seen() {
         let held = || Sight::Held(Vec::new());
+        let gone = || Sight::Gone(SeenGone::NoSuchProcess);
+        let unjudged = |lock| {
+            let message = String::new();
+            let word = KillRefusal::NamespaceMismatch;
+            Sight::Unjudged(Unjudged { word, message }, lock)
+        };
+        let (running, lingering) = (RuntimeState::Running, RuntimeState::Lingering);
         let rows = [
-            (RuntimeState::Running, held(), Recorded::No, Matter::None),
-            (RuntimeState::Lingering, held(), Recorded::Yes, Matter::Lingering),
-            (RuntimeState::Running, held(), Recorded::Yes, Matter::EndWaits),
-            (
-                RuntimeState::Running,
-                Sight::ShimGone(Program::Gone),
-                Recorded::Yes,
-                Matter::EndWaits,
-            ),
-            (
-                RuntimeState::Running,
-                Sight::ShimGone(Program::Alive),
-                Recorded::No,
-                Matter::Orphan,
-            ),
-            (
-                RuntimeState::Lingering,
-                Sight::ShimGone(Program::Gone),
-                Recorded::Yes,
-                Matter::Orphan,
-            ),
-            (RuntimeState::Running, Sight::EarlierBoot, Recorded::No, Matter::Orphan),
-            (
-                RuntimeState::Running,
-                Sight::OtherNamespace(ShimLock::Free),
-                Recorded::No,
-                Matter::Orphan,
-            ),
-            (
-                RuntimeState::Running,
-                Sight::OtherNamespace(ShimLock::Held),
-                Recorded::No,
-                Matter::Unseen,
-            ),
-            (RuntimeState::Running, Sight::OtherHost, Recorded::No, Matter::Unseen),
-            (RuntimeState::Running, Sight::Undetermined, Recorded::No, Matter::Unseen),
+            (running, held(), Recorded::No, Matter::None),
+            (lingering, held(), Recorded::Yes, Matter::Lingering),
+            (running, held(), Recorded::Yes, Matter::EndWaits),
+            (running, gone(), Recorded::Yes, Matter::EndWaits),
+            (running, gone(), Recorded::No, Matter::Orphan),
+            (running, Sight::Unheld(Vec::new()), Recorded::No, Matter::Orphan),
+            (lingering, gone(), Recorded::Yes, Matter::Orphan),
+            (running, unjudged(ShimLock::Free), Recorded::No, Matter::Orphan),
+            (running, unjudged(ShimLock::Held), Recorded::No, Matter::Unseen),
+            (running, unjudged(ShimLock::Unknown), Recorded::No, Matter::Unseen),
         ];
         for (state, sight, recorded, expected) in rows {
             assert_eq!(
@@ -277,7 +258,7 @@ mod tests {
         let find = |name| all.iter().find(|check| check.name == name).expect("it is checked");
         assert_eq!(find("runs").message, "1 running as they should be, 2 told below");
         assert_eq!(find("orphans").result, CheckResult::Bad);
-        assert_eq!(find("orphans").hint.as_deref(), Some("runwarden why run/b"));
+        assert_eq!(find("orphans").hint.as_deref(), Some("runwarden kill run/b"));
         assert!(find("elsewhere").message.contains("run/c"));
         assert_eq!(find("lingering").result, CheckResult::Ok);
     }
