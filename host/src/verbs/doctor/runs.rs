@@ -77,66 +77,69 @@ fn matter(runtime: &Runtime, sight: &Sight, recorded: Recorded, now: Timestamp) 
     }
 }
 
-/// A check for each matter, and one that counts all.
+/// What a matter comes to: its check's name and result, what is said of the runs, and the command for the first of them.
+struct Row(Matter, &'static str, CheckResult, &'static str, &'static str);
+
+const ROWS: [Row; 7] = {
+    use CheckResult::{Bad, Warn};
+    const KILL: &str = "runwarden kill";
+    const LOOK: &str = "runwarden why";
+    const READ: &str = "runwarden show";
+    [
+        Row(
+            Matter::Orphan,
+            "orphans",
+            Bad,
+            "the shim is gone and left no record",
+            KILL,
+        ),
+        Row(
+            Matter::StuckStart,
+            "starts",
+            Bad,
+            "started over 30 s ago, and no process came of it",
+            KILL,
+        ),
+        Row(
+            Matter::Unconfirmed,
+            "stops",
+            Bad,
+            "not everything could be stopped",
+            KILL,
+        ),
+        Row(
+            Matter::Unreadable,
+            "records",
+            Bad,
+            "the record of the end cannot be read",
+            READ,
+        ),
+        Row(
+            Matter::Lingering,
+            "lingering",
+            Warn,
+            "ended, and what they started lives on",
+            KILL,
+        ),
+        Row(
+            Matter::EndWaits,
+            "ends",
+            Warn,
+            "ended, and the end waits to be recorded",
+            READ,
+        ),
+        Row(Matter::Unseen, "unseen", Warn, "not to be seen from here", LOOK),
+    ]
+};
+
+/// A check that counts all, and one for each matter.
 fn told(found: &[(String, Matter)]) -> Vec<Check> {
     let of = |wanted: Matter| -> Vec<&str> {
         let these = found.iter().filter(|(_, matter)| *matter == wanted);
         these.map(|(reference, _)| reference.as_str()).collect()
     };
-    let well = of(Matter::None).len();
-    let mut checks = vec![Check::ok("runs", count(found.len(), well))];
-    let rows = [
-        (
-            Matter::Orphan,
-            "orphans",
-            CheckResult::Bad,
-            "the shim is gone and left no record",
-            "runwarden kill",
-        ),
-        (
-            Matter::StuckStart,
-            "starts",
-            CheckResult::Bad,
-            "started over 30 s ago, and no process came of it",
-            "runwarden kill",
-        ),
-        (
-            Matter::Unconfirmed,
-            "stops",
-            CheckResult::Bad,
-            "not everything could be stopped",
-            "runwarden kill",
-        ),
-        (
-            Matter::Lingering,
-            "lingering",
-            CheckResult::Warn,
-            "ended, and what they started lives on",
-            "runwarden kill",
-        ),
-        (
-            Matter::EndWaits,
-            "ends",
-            CheckResult::Warn,
-            "ended, and the end waits to be recorded",
-            "runwarden show",
-        ),
-        (
-            Matter::Unreadable,
-            "records",
-            CheckResult::Bad,
-            "the record of the end cannot be read",
-            "runwarden show",
-        ),
-        (
-            Matter::Unseen,
-            "unseen",
-            CheckResult::Warn,
-            "not to be seen from here",
-            "runwarden why",
-        ),
-    ];
-    for (matter, name, result, said, command) in rows {
+    let mut checks = vec![Check::ok("runs", count(found.len(), of(Matter::None).len()))];
+    for Row(matter, name, result, said, command) in ROWS {
         let references = of(matter);
         let mut check = Check::ok(name, "none");
         if let Some(first) = references.first() {
