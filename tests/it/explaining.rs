@@ -112,8 +112,13 @@ fn a_kill_is_told_with_who_asked_for_it() {
         "it is running, and nothing holds it up",
         "runwarden logs -f run/one",
     );
-    home.done(&["kill", "one"]);
-    check(&home, "one", "it was killed by operator:ada", "runwarden history");
+    home.done(&["kill", "one", "--note", "too slow"]);
+    check(
+        &home,
+        "one",
+        "it was killed by operator:ada: too slow",
+        "runwarden history",
+    );
     home.done(&["create", "session", "--id", "bare"]);
     home.done(&["kill", "bare"]);
     check(&home, "bare", "it was killed by operator:ada", "runwarden history");

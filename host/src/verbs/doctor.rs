@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::host::{Config, Host};
 use crate::process::{Abilities, Login};
-use crate::store::{OpenMode, StoreError, examine};
+use crate::store::{OpenMode, StoreError, StoreHealth, examine};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn doctor(config: &Config) -> Vec<Check> {
     match examine(&database) {
         Ok(health) => {
             checks.extend(store::checks(&health, &store::readers(&database)));
-            checks.extend(look_at_runs(config));
+            checks.extend(look_at_runs(config, &health));
         }
         Err(StoreError::Missing { path }) => {
             checks.push(Check::ok(
@@ -110,7 +110,12 @@ pub fn doctor(config: &Config) -> Vec<Check> {
     checks
 }
 
-fn look_at_runs(config: &Config) -> Vec<Check> {
+fn look_at_runs(config: &Config, health: &StoreHealth) -> Vec<Check> {
+    if health.format < health.format_known {
+        // Only whoever may write reads an older format: it is brought up to date first.
+        let said = "not looked at: the store is of an older format, which the next command brings up to date";
+        return vec![Check::warn("runs", said).hint("runwarden ls")];
+    }
     let looked = Host::open(config.clone(), OpenMode::ReadOnly).and_then(|host| runs::checks(&host));
     looked.unwrap_or_else(|error| vec![Check::bad("runs", format!("they cannot be looked at: {error}"))])
 }
