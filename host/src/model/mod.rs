@@ -19,10 +19,12 @@ mod lifecycle;
 mod measure;
 mod refusal;
 mod runtime;
+mod signal;
 mod time;
 mod value;
 #[cfg(test)]
 mod vectors;
+mod why;
 
 pub use actor::{ACTOR_KINDS, Actor};
 pub use bytes::Bytes;
@@ -44,5 +46,7 @@ pub use kill::{
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use refusal::rejection_event;
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
+pub use signal::{SIGNALS, signal_name};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};
+pub use why::{Case, Explanation, Fact, LockSeen, Process, START_GRACE, ShimLock, Sight, explain};
