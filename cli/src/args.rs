@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, finish, history, kill, logs, ls, man, policy, report, run, show, transition,
-    wait,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, policy, report, run, runtime,
+    show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -85,10 +85,13 @@ pub(crate) enum Command {
     Logs(logs::Args),
     Wait(wait::Args),
     Kill(kill::Args),
+    Why(why::Args),
+    Doctor(doctor::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
     History(history::Args),
+    Runtime(runtime::Args),
     Policy(policy::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -104,8 +107,11 @@ const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Commands", &["run", "ls", "show", "logs", "wait", "kill"]),
-    ("Records", &["create", "transition", "report", "history"]),
+    (
+        "Commands",
+        &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
+    ),
+    ("Records", &["create", "transition", "report", "history", "runtime"]),
     ("Policies", &["policy"]),
     ("Setup", &["demo", "completions", "man"]),
 ];

@@ -20,11 +20,13 @@ mod measure;
 mod refusal;
 mod repair;
 mod runtime;
+mod signal;
 mod stale;
 mod time;
 mod value;
 #[cfg(test)]
 mod vectors;
+mod why;
 
 pub use actor::{ACTOR_KINDS, Actor};
 pub use bytes::Bytes;
@@ -45,10 +47,10 @@ pub use kill::{
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use refusal::rejection_event;
-pub use repair::{
-    Began, Carriers, Left, Observed, Recorded, Repair, SPAWN_GRACE, Unseen, is_overdue, repair, repair_evidence,
-};
+pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
+pub use signal::{SIGNALS, signal_name};
 pub use stale::{Below, Candidate, STALE_AFTER, StaleVerdict, plan_stale};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};
+pub use why::{Case, Explanation, Fact, LockSeen, Process, START_GRACE, ShimLock, Sight, explain};

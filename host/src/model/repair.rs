@@ -11,10 +11,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DurationMs, Entity, Runtime, RuntimeState, SeenGone, Standing, Timestamp};
-
-/// How long an attempt may take until its process is recorded.
-pub const SPAWN_GRACE: DurationMs = DurationMs::from_ms(30_000);
+use super::{Entity, Runtime, RuntimeState, START_GRACE, SeenGone, Standing, Timestamp};
 
 /// What an exit record tells of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +119,24 @@ impl Repair {
         }
     }
 
+    /// What is done, for people.
+    pub const fn said(self) -> &'static str {
+        match self {
+            Self::Leave(Left::Held) => "its shim lives",
+            Self::Leave(Left::Starting) => "it is being started",
+            Self::Leave(Left::Unknown) => "it cannot be known from here",
+            Self::Leave(Left::Nothing) => "it has no process",
+            Self::Record => "its end is recorded from its exit file",
+            Self::Adopt => "another shim takes it over",
+            Self::Complete => "the last of it is gone, and its end is recorded",
+            Self::End(Unseen::HostRestarted) => "the machine restarted, and its end was not seen",
+            Self::End(Unseen::Unobserved) => "its processes are gone, and its end was not seen",
+            Self::End(Unseen::NeverBegan) => "its gate never opened: nothing was executed",
+            Self::End(Unseen::IdentityLost) => "its start died, and nobody carries its token",
+            Self::MarkStopped => "it had ended, and nothing of it runs",
+        }
+    }
+
     /// Whether something is done.
     pub const fn acts(self) -> bool {
         !matches!(self, Self::Leave(_))
@@ -168,7 +183,7 @@ fn unborn(entity: &Entity, runtime: &Runtime, carriers: Carriers, now: Timestamp
 
 /// Whether an attempt had the time to record its process.
 pub fn is_overdue(runtime: &Runtime, now: Timestamp) -> bool {
-    now.as_ms().saturating_sub(runtime.created_at.as_ms()) > SPAWN_GRACE.as_ms()
+    now.as_ms().saturating_sub(runtime.created_at.as_ms()) > START_GRACE.as_ms()
 }
 
 /// What a decision acted on, as it is stored with what it writes.
@@ -201,7 +216,7 @@ pub fn repair_evidence(
             Carriers::Somebody => json!("somebody"),
         },
         "age_ms": now.as_ms().saturating_sub(runtime.created_at.as_ms()),
-        "spawn_grace_ms": SPAWN_GRACE.as_ms(),
+        "spawn_grace_ms": START_GRACE.as_ms(),
         "policy_digest": entity.policy.digest,
     })
 }

@@ -8,6 +8,7 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod abilities;
 mod adopt;
 mod bounded;
 mod containment;
@@ -20,6 +21,7 @@ mod hangup;
 mod identity;
 mod inside;
 mod living;
+mod locks;
 mod logout;
 mod logs;
 mod pidfd;
@@ -28,10 +30,12 @@ mod shim_file;
 mod spawn;
 mod stop;
 mod unheld;
+mod volume;
 
 #[cfg(test)]
 mod tests;
 
+pub use abilities::Abilities;
 pub use adopt::{Adopting, Orphaned, adopt};
 pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
@@ -44,6 +48,7 @@ pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place, held};
 pub use inside::{Inside, is_inside, members_below};
 pub use living::{Living, living_among, living_below};
+pub use locks::{LockWait, lock_holders, lock_waits, waits_in};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
 pub use pidfd::{PidFd, Sent, may_signal, signal};
@@ -56,3 +61,4 @@ pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};
 pub use stop::{StopAsked, Wake, ask_stop};
 pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet};
+pub use volume::{Exposure, Usage, Volume, exposed, usage};

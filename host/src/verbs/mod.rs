@@ -2,6 +2,7 @@
 
 mod adopt;
 mod create;
+mod doctor;
 mod enclosing;
 mod examine;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod repair;
 mod report;
 mod resolve;
 mod run;
+mod runtime;
 mod settle;
 mod stale;
 mod standing;
@@ -23,8 +25,10 @@ mod transition;
 mod verdict;
 mod view;
 mod wait;
+mod why;
 
 pub use create::{IdChoice, Made, create};
+pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use finish::finish;
@@ -35,9 +39,11 @@ pub use repair::{Act, Repaired, repair, repair_all};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
 pub use run::{Begun, Running, Start, StartFailure, run};
+pub use runtime::{Registered, Registration, Released, inventory_json, register, release};
 pub use settle::{observed_exit, settle};
 pub use stale::{Sweep, Swept, stale};
 pub use standing::{Standing, standing, standings};
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
 pub use view::{EntityView, admin_json, history_json, view, views};
 pub use wait::{Finished, Going, News, Until, wait};
+pub use why::{Why, why};

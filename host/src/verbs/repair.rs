@@ -8,7 +8,7 @@
 //! written by compare-and-set, and a set is adopted by the one shim that gets the lock of its run directory. If we die
 //! half-way the next one goes on.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::crash;
 use crate::error::Error;
@@ -53,6 +53,20 @@ pub struct Repaired {
     pub evidence: Value,
     /// Why it could not be carried out.
     pub failure: Option<Error>,
+}
+
+impl Repaired {
+    /// The JSON document.
+    pub fn json(&self) -> Value {
+        json!({
+            "ref": self.reference,
+            "previous_status": self.previous_status,
+            "status": self.status,
+            "decision": self.decision.word(),
+            "evidence": self.evidence,
+            "failure": self.failure.as_ref().map(ToString::to_string),
+        })
+    }
 }
 
 /// Repairs one run as far as that is possible now; answers the entity as it then is. What needs nothing comes back as it

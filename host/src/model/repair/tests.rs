@@ -144,7 +144,7 @@ fn a_worker_that_never_got_through_its_gate_executed_nothing() {
 
 #[test]
 fn an_attempt_without_a_process_is_given_up_after_its_grace_and_only_if_nobody_carries_its_token() {
-    let grace = SPAWN_GRACE.as_ms();
+    let grace = START_GRACE.as_ms();
     for (age_ms, carriers, expected) in [
         (0, Carriers::Nobody, "starting"),
         (grace, Carriers::Nobody, "starting"),

@@ -15,8 +15,10 @@ use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
 use super::{activation, entity, history, reserve, runtime};
-use crate::model::{AdminEvent, NewEntity};
-use crate::store::{Activation, Applied, Created, EffectSet, Installation, NewRun, RuntimeUpdate, StoreError};
+use crate::model::{AdminEvent, NewEntity, Runtime};
+use crate::store::{
+    Activation, Applied, Created, EffectSet, Installation, NewRun, RuntimeAdded, RuntimeUpdate, StoreError,
+};
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
 const QUEUE_MAX: usize = 1_024;
@@ -39,6 +41,7 @@ const CHECKPOINT_EVERY: u64 = 16;
 pub(super) enum Command {
     Create(Box<NewEntity>, Option<Box<NewRun>>),
     Apply(Box<EffectSet>),
+    AddRuntime(Box<Runtime>, AdminEvent),
     UpdateRuntimes(Vec<RuntimeUpdate>),
     Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
     Install(Box<Installation>),
@@ -50,6 +53,7 @@ pub(super) enum Command {
 pub(super) enum Answer {
     Created(Created),
     Applied(Applied),
+    RuntimeAdded(RuntimeAdded),
     Flag(bool),
     Done,
 }
@@ -60,6 +64,7 @@ impl Answer {
         match self {
             Self::Created(created) => matches!(created, Created::New { .. }),
             Self::Applied(applied) => matches!(applied, Applied::Written),
+            Self::RuntimeAdded(added) => matches!(added, RuntimeAdded::New(_)),
             Self::Flag(flag) => *flag,
             Self::Done => true,
         }
@@ -71,6 +76,13 @@ impl Command {
         Ok(match self {
             Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
+            Self::AddRuntime(new, event) => {
+                let added = runtime::add(db, new)?;
+                if matches!(added, RuntimeAdded::New(_)) {
+                    history::record(db, event)?;
+                }
+                Answer::RuntimeAdded(added)
+            }
             Self::UpdateRuntimes(updates) => {
                 runtime::update(db, updates)?;
                 Answer::Done
@@ -102,6 +114,7 @@ impl Command {
         match self {
             Self::Create(new, _) => Some(&new.entity.reference.id),
             Self::Apply(effects) => Some(&effects.change.after.reference.id),
+            Self::AddRuntime(new, _) => Some(&new.owner.id),
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
@@ -114,7 +127,11 @@ impl Command {
     const fn may_spend_reserve(&self) -> bool {
         match self {
             Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
-            Self::Create(..) | Self::Install(..) | Self::Activate(..) | Self::RemoveComponent(..) => false,
+            Self::Create(..)
+            | Self::AddRuntime(..)
+            | Self::Install(..)
+            | Self::Activate(..)
+            | Self::RemoveComponent(..) => false,
         }
     }
 
@@ -123,6 +140,7 @@ impl Command {
         match self {
             Self::Create(..) => "creating an entity",
             Self::Apply(_) => "applying a change",
+            Self::AddRuntime(..) => "adding a runtime row",
             Self::UpdateRuntimes(_) => "writing runtime rows",
             Self::Record(..) => "writing audit rows",
             Self::Install(..) => "installing a component",
