@@ -25,6 +25,7 @@ mod plug;
 mod policies;
 mod reading;
 mod readme;
+mod repairing;
 mod reuse;
 mod runs;
 mod shapes;

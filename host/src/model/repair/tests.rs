@@ -1,5 +1,10 @@
 //! The decision, as tables through one function.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
+
 use super::*;
 use crate::model::{
     Containment, Fields, KillRefusal, Place, PolicyPin, Reason, Reference, RuntimeKind, Structural, Tags, Unjudged,
@@ -179,4 +184,56 @@ fn evidence_names_what_was_seen_and_the_thresholds() {
         (&json!(7), &json!(30_000))
     );
     assert_eq!(evidence["policy_digest"], "d");
+}
+
+/// How a row of the reference's reapers is judged here.
+enum Row {
+    /// A run of which this is known.
+    Run(Standing),
+    /// Nothing here ends such a row: exception 18, no age alone ends anything.
+    ByAge,
+    /// Judged by the sweep of what is stale, never by a reaper.
+    Linked,
+    /// Exceptions 15 and 19: a status is never null, and sessions are not mirrored.
+    NotHere,
+}
+
+fn row(table: &str, case: &str) -> Row {
+    let elsewhere = || Row::Run(unjudged());
+    match (table, case) {
+        (_, case) if case.starts_with("null status") || case.starts_with("mirrored") => Row::NotHere,
+        ("sessions", case) if case.starts_with("dead pid") => Row::Run(Standing::Gone(SeenGone::NoSuchProcess)),
+        ("sessions", case) if case.starts_with("recycled pid") => Row::Run(Standing::Gone(SeenGone::Recycled)),
+        ("sessions", case) if case.starts_with("live pid") => Row::Run(Standing::Held),
+        ("sessions", case) if case.starts_with("no pid") => Row::Run(Standing::Nothing),
+        ("sessions", case) if case.starts_with("other host") || case.starts_with("unknown identity") => elsewhere(),
+        ("plays" | "shows", _) => Row::Linked,
+        _ => Row::ByAge,
+    }
+}
+
+#[test]
+fn what_the_reference_leaves_stays_and_what_it_ends_ends_only_when_it_is_positively_gone() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/reapers.json");
+    let vectors: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let cases = vectors["cases"].as_array().unwrap();
+    let mut judged = 0;
+    for case in cases {
+        let (table, name) = (case["table"].as_str().unwrap(), case["case"].as_str().unwrap());
+        let Row::Run(standing) = row(table, name) else { continue };
+        let decided = repair(
+            &entity("running"),
+            &runtime(),
+            &seen(standing.clone(), Recorded::Nothing),
+            Timestamp::from_ms(61 * 60_000),
+        );
+        let ends = matches!(decided, Repair::End(_));
+        let is_gone = matches!(standing, Standing::Gone(_));
+        assert_eq!(ends, is_gone, "{table}, {name}");
+        // What is positively gone is ended at once here: that needs no age either.
+        let is_left = case["status_after"] == "running" && !name.starts_with("dead pid");
+        assert!(!(is_left && ends), "{table}, {name}: it has to stay");
+        judged += 1;
+    }
+    assert_eq!(judged, 7, "sessions with a status and no mirror");
 }
