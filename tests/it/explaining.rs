@@ -184,7 +184,7 @@ fn what_outlives_its_program_is_told() {
 }
 
 #[test]
-fn a_run_whose_shim_was_killed_says_that_nobody_saw_its_end() {
+fn a_run_whose_shim_was_killed_is_taken_over_by_whoever_asks_and_its_end_is_told() {
     let home = Home::new();
     home.detach("one", &["--", "sleep", "600"]);
     let shown = home.json(&["show", "one"]);
@@ -198,14 +198,11 @@ fn a_run_whose_shim_was_killed_says_that_nobody_saw_its_end() {
         until("it is gone", || !lives(pid));
     };
     end(&shim);
-    let left = home.run(&["why", "one", "--json"]).exits(0).document();
+    check(&home, "one", "it is running", "runwarden logs -f");
+    assert_ne!(home.json(&["show", "one"])["runtime"]["shim_pid"].to_string(), shim);
     end(&pid);
-    let said = |told: &Value| told["headline"].as_str().unwrap_or_default().to_owned();
-    assert!(
-        said(&left).contains("its shim was killed, and 1 process of it goes on"),
-        "{left:#}"
-    );
-    check(&home, "one", "its shim was killed", "runwarden");
+    home.over("one");
+    check(&home, "one", "killed its program with SIGKILL", "journalctl");
 }
 
 /// Changes the one runtime row that there is.
