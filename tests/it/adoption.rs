@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{Home, answered, lives, opened, until};
+use crate::harness::{Home, answered, lives, opened, until, until_watching};
 
 /// Kills a process that a run of this test started, unless it is gone.
 fn ended(pid: &str) {
@@ -166,6 +166,58 @@ fn what_lingers_is_adopted_and_the_end_that_was_seen_stays() {
         5,
         "the record keeps what was seen"
     );
+}
+
+#[test]
+fn a_command_that_waits_has_the_run_adopted_and_tells_its_true_end() {
+    let home = Home::new();
+    let gate = home.gate("one.gate");
+    let text = format!(
+        "echo $$ > {}; read x < {}; exit 9",
+        home.path("one").display(),
+        gate.display()
+    );
+    home.detach("one", &["--", "sh", "-c", &text]);
+    home.told("one");
+    let shim = shim_of(&home, "one");
+    let waiting = home.start(&["wait", "one", "--exit-code"]);
+    until_watching(&waiting);
+    ended(&shim);
+    let _gate = opened(&gate);
+    answered(waiting, "wait one".to_owned()).exits(9);
+}
+
+#[test]
+fn a_run_in_the_foreground_outlives_its_shim_and_leaves_with_the_programs_code() {
+    let home = Home::new();
+    let gate = home.gate("one.gate");
+    let text = format!(
+        "echo $$ > {}; read x < {}; exit 11",
+        home.path("one").display(),
+        gate.display()
+    );
+    let running = home.start(&["run", "--id", "one", "--", "sh", "-c", &text]);
+    home.told("one");
+    ended(&shim_of(&home, "one"));
+    let _gate = opened(&gate);
+    answered(running, "run one".to_owned()).exits(11);
+    assert_eq!(home.over("one")["fields"]["exit_code"], 11);
+}
+
+#[test]
+fn a_run_whose_directory_is_gone_too_is_shown_and_can_be_killed() {
+    let home = Home::new();
+    let worker = orphaned(&home, "one", "exec sleep 600");
+    std::fs::remove_dir_all(home.of_run("one", "")).expect("the run directory");
+    assert_eq!(home.json(&["show", "one"])["runtime"]["state"], "lost");
+    assert_eq!(
+        home.run(&["doctor", "--fix", "--json"]).code,
+        1,
+        "it cannot be taken over"
+    );
+    home.done(&["kill", "one"]);
+    assert!(!lives(&worker));
+    assert_eq!(home.json(&["show", "one"])["status"], "cancelled");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! Until it is confirmed the new shim leaves when we do, so dying anywhere leaves a run to be adopted.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
@@ -48,7 +49,7 @@ pub(super) fn adopt(host: &Host, entity: &Entity, runtime: &Runtime, evidence: &
     let command = command(host, entity, runtime)?;
     let adopting = match process::adopt(&command, orphaned, &run_directory(run_dir), host.place()) {
         Ok(adopting) => adopting,
-        Err(ProcessError::StartRefused { stage: Stage::Lock, .. }) => return Ok(()),
+        Err(error) if is_taken(&error) => return Ok(()),
         Err(error) => {
             lose(host, runtime)?;
             return Err(error.into());
@@ -62,6 +63,11 @@ pub(super) fn adopt(host: &Host, entity: &Entity, runtime: &Runtime, evidence: &
     adopting.confirm()?;
     host.wake();
     Ok(())
+}
+
+/// Whether another shim holds the lock of the run directory.
+fn is_taken(error: &ProcessError) -> bool {
+    matches!(error, ProcessError::StartRefused { stage: Stage::Lock, source } if source.kind() == ErrorKind::WouldBlock)
 }
 
 /// The worker, as it was recorded; else the oldest process that carries the token, which is recorded now.

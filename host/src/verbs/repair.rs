@@ -79,10 +79,18 @@ pub fn repair(host: &Host, entity: Entity) -> Result<Entity, Error> {
         return settle(host, entity);
     };
     let case = look(host, &entity, runtime)?;
-    if !case.decision.acts() {
-        return Ok(entity);
+    match case.decision {
+        model::Repair::Leave(_) => Ok(entity),
+        // A set that cannot be taken over keeps nobody from reading: `doctor --fix` says why.
+        model::Repair::Adopt => carry_out(host, entity.clone(), &case).or_else(|error| match error {
+            Error::Process(error) => {
+                tracing::warn!(%error, entity = %entity.reference, "it could not be taken over");
+                Ok(entity)
+            }
+            error => Err(error),
+        }),
+        _ => carry_out(host, entity, &case),
     }
-    carry_out(host, entity, &case)
 }
 
 /// Repairs everything that is not stopped, each run for itself.
