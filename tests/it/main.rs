@@ -18,6 +18,7 @@ mod kill_stores;
 mod kill_vectors;
 mod killing;
 mod listing;
+mod liveness_vectors;
 mod living;
 mod nested;
 mod orphans;

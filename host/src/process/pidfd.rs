@@ -102,7 +102,9 @@ impl PidFd {
 
     /// Opens whatever process has this number now.
     pub(super) fn open(pid: i32) -> io::Result<Self> {
-        let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        // A record may hold any number; one below 1 names no process.
+        let number = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw);
+        let number = number.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self {
             descriptor: pidfd_open(number, PidfdFlags::empty())?,
             pid,
