@@ -221,6 +221,82 @@ fn a_run_whose_directory_is_gone_too_is_shown_and_can_be_killed() {
 }
 
 #[test]
+fn a_set_without_a_cgroup_is_found_by_its_marks_watched_to_its_last_member_and_killed() {
+    for containment in ["subreaper", "pidns"] {
+        let home = Home::new();
+        let gate = home.gate("gate");
+        let text = format!(
+            "(setsid sh -c 'echo $$ > {}; read x < {}') & exit 6",
+            home.path("told").display(),
+            gate.display()
+        );
+        home.detach("one", &["--contain", containment, "--", "sh", "-c", &text]);
+        home.told("told");
+        until("it lingers", || {
+            home.json(&["show", "one"])["runtime"]["state"] == "lingering"
+        });
+        ended(&shim_of(&home, "one"));
+        let shown = home.json(&["show", "one"]);
+        assert_eq!(shown["runtime"]["state"], "lingering", "{containment}");
+        let living = home.json(&["show", "one"])["processes"].as_array().map(Vec::len);
+        assert!(living >= Some(1), "{containment}: the member is seen");
+        let gate = opened(&gate);
+        let over = home.over("one");
+        assert_eq!(over["fields"]["exit_code"], 6, "{containment}");
+        assert_eq!(home.exit_record("one")["set"]["proof"], "token_scan", "{containment}");
+        drop(gate);
+
+        let deaf = format!(
+            "trap '' TERM; (setsid sh -c \"trap '' TERM; echo \\$\\$ > {}; while :; do read x < /dev/zero; done\") & wait",
+            home.path("deaf").display()
+        );
+        home.detach("two", &["--contain", containment, "--", "sh", "-c", &deaf]);
+        home.told("deaf");
+        ended(&shim_of(&home, "two"));
+        home.json(&["show", "two"]);
+        let answer = home.run(&["kill", "two", "--grace", "100ms", "--json"]).exits(0);
+        let told = answer.document()["targets"][0].clone();
+        assert_eq!(
+            (&told["signal"], &told["stopped"], &told["proof"]),
+            (&json!("sigkill"), &json!(true), &json!("token_scan")),
+            "{containment}: {told}"
+        );
+        assert_eq!(
+            home.over("two")["reason"]["code"],
+            "run.cancelled.force_kill",
+            "{containment}"
+        );
+    }
+}
+
+#[test]
+fn a_run_started_inside_an_adopted_one_is_below_it_and_is_spared() {
+    let home = Home::new();
+    let gate = home.gate("outer.gate");
+    let inner = format!(
+        "{} run -d --id inner -- sh -c 'echo $$ > {}; exec sleep 600'",
+        crate::harness::PROGRAM,
+        home.path("inner").display()
+    );
+    let text = format!(
+        "echo $$ > {}; read x < {}; {inner}; exec sleep 600",
+        home.path("outer").display(),
+        gate.display()
+    );
+    home.detach("outer", &["--contain", "subreaper", "--", "sh", "-c", &text]);
+    let worker = home.told("outer");
+    ended(&shim_of(&home, "outer"));
+    home.json(&["show", "outer"]);
+    let _gate = opened(&gate);
+    let nested = home.told("inner");
+    assert_eq!(home.json(&["show", "inner"])["parents"], json!(["run/outer"]));
+    home.run(&["kill", "outer"]).exits(0);
+    assert!(!lives(&worker) && lives(&nested), "another run's");
+    home.done(&["kill", "inner"]);
+    assert!(!lives(&nested));
+}
+
+#[test]
 fn repairs_at_once_adopt_once() {
     let home = Home::new();
     orphaned(&home, "one", "read x < $gate; exit 7");

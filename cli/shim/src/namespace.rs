@@ -13,11 +13,14 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use libc::pid_t;
+use runwarden_shim::stat;
 
 use crate::sys::{self, Errno, Reach};
 
 /// The init of an empty namespace ends far sooner; nobody waits longer for it.
 const ALONE_WITHIN_MS: i32 = 20;
+/// Between looks of an init whose shim is gone.
+const LOOK_EVERY_MS: i32 = 200;
 
 /// A namespace whose init lives; dropped, all of it is killed.
 pub(crate) struct Namespace {
@@ -138,8 +141,23 @@ fn be_init(flags: u64, user: (u32, u32), mut told: File, mut waits: File) -> ! {
     sys::set_name(INIT_NAME);
     let _ = sys::change_to(c"/");
     let _ = waits.read(&mut [0]);
-    sys::wait_for_no_child();
-    sys::exit_now(0);
+    // The worker is no child of ours. If it lives when the shim is gone, ending would end it with the namespace.
+    loop {
+        sys::wait_for_no_child();
+        if is_alone() {
+            sys::exit_now(0);
+        }
+        sys::poll(&mut [], LOOK_EVERY_MS);
+    }
+}
+
+/// Whether nobody else lives in the namespace, whose `/proc` this is.
+fn is_alone() -> bool {
+    let directory = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut others = directory
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<pid_t>().ok())
+        .filter(|pid| *pid != 1);
+    !others.any(|pid| stat::read(pid).is_ok_and(|stat| !stat.is_dead()))
 }
 
 const INIT_NAME: &CStr = c"runwarden-init";

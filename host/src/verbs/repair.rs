@@ -14,8 +14,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    self, Began, Carriers, Entity, Left, Observed, Recorded, Runtime, RuntimeState, SeenGone, Standing, Unseen,
-    is_overdue, repair_evidence,
+    self, Actor, AdminEvent, Began, Carriers, Entity, Left, Observed, Recorded, Runtime, RuntimeState, SeenGone,
+    Standing, Unseen, is_overdue, repair_evidence,
 };
 use crate::process::{Look, PROOF_SCAN, SpawnErrorRecord};
 use crate::store::RuntimeUpdate;
@@ -211,7 +211,7 @@ fn carry_out(host: &Host, entity: Entity, case: &Case) -> Result<Entity, Error> 
         model::Repair::Leave(_) => return Ok(entity),
         model::Repair::Record => return settle(host, entity),
         model::Repair::Adopt => adopt(host, &entity, &case.runtime, &case.evidence)?,
-        model::Repair::MarkStopped => mark_stopped(host, &case.runtime)?,
+        model::Repair::MarkStopped => mark_stopped(host, case)?,
         model::Repair::Complete => complete(host, &entity, case)?,
         model::Repair::End(how) => end(host, &entity, case, how)?,
     }
@@ -253,15 +253,26 @@ const fn proof(observed: &Observed) -> &'static str {
     }
 }
 
-fn mark_stopped(host: &Host, runtime: &Runtime) -> Result<(), Error> {
+/// It had ended, so there is no history row to tell why: the audit row does.
+fn mark_stopped(host: &Host, case: &Case) -> Result<(), Error> {
+    let runtime = &case.runtime;
+    let event = AdminEvent {
+        id: 0,
+        at: host.now(),
+        action: "runtime_repaired".to_owned(),
+        target: Some(runtime.owner.to_string()),
+        actor: Actor::system("repair").to_string(),
+        details: case.evidence.clone(),
+    };
     let update = RuntimeUpdate {
         id: runtime.id,
+        only_from: vec![runtime.state],
         state: Some(RuntimeState::Stopped),
         stop_unconfirmed: Some(false),
         at: host.now(),
         ..RuntimeUpdate::default()
     };
-    host.store().update_runtimes(&[update])?;
+    host.store().record(&[event], &[update])?;
     host.wake();
     Ok(())
 }
