@@ -17,6 +17,8 @@ mod id;
 mod lifecycle;
 mod measure;
 mod refusal;
+mod resource;
+mod retention;
 mod runtime;
 mod time;
 mod value;
@@ -39,6 +41,10 @@ pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use refusal::rejection_event;
+pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};
+pub use retention::{
+    Fate, Hold, LogUse, Retention, Shim, directory_fate, ended_at, hold, logs_over, record_fate, stray_fate,
+};
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};

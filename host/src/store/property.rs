@@ -6,10 +6,11 @@ use std::fmt::Debug;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::contract::forget;
 use super::samples::{
     self, DIGEST, Success, activation, admin_event, change, component, ending, moment, new_entity, new_run, stop_intent,
 };
-use super::sqlite::tests::{forget, place};
+use super::sqlite::tests::place;
 use super::{
     AdminQuery, EntityQuery, HistoryQuery, Lookup, MemoryStore, OpenMode, RuntimeUpdate, Scope, SqliteStore, Store,
     StoreError,
@@ -140,7 +141,14 @@ fn obey(store: &dyn Store, command: &Command) -> String {
         Command::RemoveComponent { digest } => {
             told(store.remove_component(DIGESTS[*digest], &admin_event("policy_removed", DIGESTS[*digest])))
         }
-        Command::Forget { .. } => String::new(),
+        Command::Forget { id } => match store.load(IDS[*id]).unwrap() {
+            None => "absent".to_owned(),
+            Some(entity) if entity.version % 2 == 0 => told(store.remove(&entity, &admin_event("removed", IDS[*id]))),
+            Some(_) => {
+                forget(store, IDS[*id]);
+                String::new()
+            }
+        },
     }
 }
 
@@ -352,12 +360,6 @@ proptest! {
             store.install(&[component("play", "second")], &[activation("play", "second")], &[]).unwrap();
         }
         for command in &commands {
-            if let Command::Forget { id } = command
-                && file.load(IDS[*id]).unwrap().is_some()
-            {
-                forget(&path, IDS[*id]);
-                memory.forget(IDS[*id]);
-            }
             prop_assert_eq!(obey(&file, command), obey(&memory, command), "{:?}", command);
         }
         prop_assert_eq!(look(&file), look(&memory));

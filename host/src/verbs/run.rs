@@ -102,6 +102,7 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
         Some(NewRun {
             runtime: runtime(host, new, &start, &token),
             work: stored(&start.work),
+            directories: start.work.own_dirs.iter().map(|path| path.0.clone()).collect(),
         })
     })?;
     let Some(runtime_id) = made.runtime_id.filter(|_| !made.replayed) else {

@@ -17,6 +17,7 @@ mod history;
 mod place;
 mod query;
 mod readers;
+mod removal;
 mod reserve;
 mod runtime;
 mod schema;
