@@ -7,7 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    completions, create, demo, finish, history, kill, logs, ls, man, policy, report, run, show, transition, wait,
+    completions, create, demo, finish, history, kill, logs, ls, man, policy, prune, report, rm, run, show, transition,
+    wait,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -84,6 +85,8 @@ pub(crate) enum Command {
     Logs(logs::Args),
     Wait(wait::Args),
     Kill(kill::Args),
+    Rm(rm::Args),
+    Prune(prune::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
@@ -101,10 +104,10 @@ const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Commands", &["run", "ls", "show", "logs", "wait", "kill"]),
+    ("Commands", &["run", "ls", "show", "logs", "wait", "kill", "rm"]),
     ("Records", &["create", "transition", "report", "history"]),
     ("Policies", &["policy"]),
-    ("Setup", &["demo", "completions", "man"]),
+    ("Setup", &["prune", "demo", "completions", "man"]),
 ];
 
 const STYLES: Styles = Styles::styled()

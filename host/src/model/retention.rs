@@ -160,3 +160,114 @@ pub fn logs_over(limit_bytes: u64, logs: &[LogUse], others_bytes: u64) -> Vec<us
     };
     order.into_iter().take_while(goes).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Reference, RuntimeState};
+    use crate::store::MemoryStore;
+    use crate::store::samples::{moment, new_entity, new_run};
+
+    const END: Timestamp = moment(0);
+
+    fn entity(status: &str) -> Entity {
+        let mut entity = new_entity(&MemoryStore::named("retained"), "run", "r").entity;
+        entity.terminal = status != "live";
+        entity.success = status == "good";
+        entity.structural.ended_at = entity.terminal.then_some(END);
+        entity
+    }
+
+    fn days(days: i64) -> Timestamp {
+        END.plus(DurationMs::from_ms(days * DAY_MS))
+    }
+
+    #[track_caller]
+    fn check(status: &str, after_days: i64, directory: Fate, record: Fate) {
+        let (entity, now) = (entity(status), days(after_days));
+        let held = hold(&entity, &[], Shim::Gone);
+        let retention = Retention::STANDARD;
+        assert_eq!(
+            directory_fate(&retention, &entity, held, now),
+            directory,
+            "{status} at {after_days} d"
+        );
+        assert_eq!(
+            record_fate(&retention, &entity, held, now),
+            record,
+            "{status} at {after_days} d"
+        );
+    }
+
+    #[test]
+    fn directories_go_after_14_or_90_days_and_records_after_a_year() {
+        check("good", 13, Fate::Young, Fate::Young);
+        check("good", 14, Fate::Due, Fate::Young);
+        check("bad", 89, Fate::Young, Fate::Young);
+        check("bad", 90, Fate::Due, Fate::Young);
+        check("bad", 364, Fate::Due, Fate::Young);
+        check("good", 365, Fate::Due, Fate::Due);
+        check("live", 4_000, Fate::Held(Hold::NotEnded), Fate::Held(Hold::NotEnded));
+    }
+
+    #[test]
+    fn an_age_that_was_asked_for_is_that_of_directories_alone() {
+        let retention = Retention::STANDARD.directories_after(DurationMs::from_ms(0));
+        for status in ["good", "bad"] {
+            assert_eq!(directory_fate(&retention, &entity(status), None, END), Fate::Due);
+            assert_eq!(record_fate(&retention, &entity(status), None, END), Fate::Young);
+        }
+    }
+
+    #[test]
+    fn nothing_goes_that_is_alive_or_can_be_taken_up_again_however_old() {
+        let runtime = |state, token: Option<&str>| {
+            let mut runtime = new_run(&Reference::new("run", "r")).runtime;
+            runtime.state = state;
+            runtime.resume_token = token.map(str::to_owned);
+            runtime
+        };
+        let held = |runtime: Runtime, shim| hold(&entity("good"), &[runtime], shim);
+        let states = ["starting", "running", "stopping", "lingering", "lost"];
+        for state in states.map(|word| RuntimeState::from_word(word).expect("a state")) {
+            assert_eq!(
+                held(runtime(state, None), Shim::Gone),
+                Some(Hold::MayBeRunning),
+                "{state:?}"
+            );
+        }
+        let stopped = RuntimeState::Stopped;
+        assert_eq!(held(runtime(stopped, None), Shim::Gone), None);
+        assert_eq!(held(runtime(stopped, None), Shim::MayLive), Some(Hold::ShimLives));
+        assert_eq!(held(runtime(stopped, Some("t")), Shim::Gone), Some(Hold::Resumable));
+        let retention = Retention::STANDARD;
+        let fate = directory_fate(&retention, &entity("good"), Some(Hold::Resumable), days(9_999));
+        assert_eq!(fate, Fate::Held(Hold::Resumable));
+    }
+
+    #[test]
+    fn a_stray_directory_goes_a_day_after_its_last_change_and_never_with_a_shim() {
+        let retention = Retention::STANDARD;
+        let hours = |hours: i64| END.plus(DurationMs::from_ms(hours * 60 * 60 * 1_000));
+        assert_eq!(stray_fate(&retention, END, Shim::Gone, hours(23)), Fate::Young);
+        assert_eq!(stray_fate(&retention, END, Shim::Gone, hours(24)), Fate::Due);
+        assert_eq!(
+            stray_fate(&retention, END, Shim::MayLive, hours(24)),
+            Fate::Held(Hold::ShimLives)
+        );
+        assert_eq!(stray_fate(&retention, hours(48), Shim::Gone, END), Fate::Young);
+    }
+
+    #[test]
+    fn logs_go_the_longest_ended_first_until_the_rest_fits() {
+        let logs = [(30, 5), (10, 4), (20, 0), (40, 6)].map(|(ms, bytes)| LogUse {
+            ended_at: moment(ms),
+            bytes,
+        });
+        assert_eq!(logs_over(15, &logs, 0), Vec::<usize>::new());
+        assert_eq!(logs_over(14, &logs, 0), [1]);
+        assert_eq!(logs_over(11, &logs, 0), [1]);
+        assert_eq!(logs_over(11, &logs, 1), [1, 0]);
+        assert_eq!(logs_over(0, &logs, 100), [1, 0, 3]);
+    }
+}

@@ -23,6 +23,7 @@ mod rundir;
 mod shim_file;
 mod spawn;
 mod stop;
+mod tree;
 
 #[cfg(test)]
 mod tests;
@@ -46,3 +47,6 @@ pub use rustix::process::Signal;
 pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};
 pub use stop::{StopAsked, Wake, ask_stop};
+pub use tree::{
+    Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
+};

@@ -129,6 +129,56 @@ impl RunDir {
         }
     }
 
+    /// The same, waiting while a shim that saw its set end writes its last: at most so long.
+    ///
+    /// # Errors
+    /// As [`RunDir::shim_lock`].
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing tells when a lock with a bound is free"
+    )]
+    pub fn shim_lock_within(&self, at_most: Duration) -> Result<ShimLock, ProcessError> {
+        let until = Instant::now() + at_most;
+        loop {
+            match self.shim_lock()? {
+                ShimLock::Held if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+                seen => return Ok(seen),
+            }
+        }
+    }
+
+    /// What the logs take, in bytes.
+    #[must_use]
+    pub fn logs_bytes(&self) -> u64 {
+        let sizes = self
+            .log_paths()
+            .into_iter()
+            .filter_map(|path| fs::symlink_metadata(path).ok());
+        sizes.map(|found| found.len()).sum()
+    }
+
+    /// Removes the logs; what else the run left stays.
+    ///
+    /// # Errors
+    /// When one exists and cannot be removed.
+    pub fn remove_logs(&self) -> Result<(), ProcessError> {
+        for path in self.log_paths() {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(ProcessError::file("remove", path)(error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The logs of the program, and last the one that puts them in order.
+    fn log_paths(&self) -> Vec<PathBuf> {
+        let streams = [Stream::Output, Stream::Stdout, Stream::Stderr].map(|stream| self.log(stream));
+        streams.into_iter().chain([self.path.join(files::ORDER_LOG)]).collect()
+    }
+
     /// Writes a request to stop into the first free slot, durably; which slot. With all slots taken the last of them
     /// is replaced: the first request stays, and an earlier SIGKILL is never lost because the shim keeps the earliest.
     ///

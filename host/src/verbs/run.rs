@@ -18,11 +18,13 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
-    Actor, Bytes, Containment, Create, Entity, NewEntity, Outcome, Reason, Runtime, RuntimeKind, RuntimeState,
-    Transition,
+    Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Protected, Reason, Runtime, RuntimeKind,
+    RuntimeState, Transition, removal_refusal,
 };
 use crate::policy::Selected;
-use crate::process::{self, Command, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir};
+use crate::process::{
+    self, Command, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir, path_of, real_path,
+};
 use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
 use crate::verbs::create::{IdChoice, make, policy_for};
 use crate::verbs::identity;
@@ -97,6 +99,7 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
         .execution
         .clone()
         .ok_or_else(|| not_run(host, &start.create.kind))?;
+    own_directories(host, &start.work)?;
     let token = token()?;
     let made = make(host, &creation(&start, &rule.start), start.id, &selected, |new| {
         Some(NewRun {
@@ -145,7 +148,23 @@ struct StartError {
 fn not_run(host: &Host, kind: &str) -> Error {
     let message = format!("a {kind} is not run: its policy has no execution rule");
     let hint = host.kinds().ok().map(|kinds| format!("kinds are {}", kinds.join(", ")));
-    crate::model::Invalid::new("kind", message, hint).into()
+    Invalid::new("kind", message, hint).into()
+}
+
+/// Judges the directories that a run is to own, before anything is made: one that could never be removed is no run's.
+fn own_directories(host: &Host, work: &Work) -> Result<(), Error> {
+    let ours = [Protected::inside(
+        real_path(host.config().home()),
+        "runwarden keeps its own there",
+    )];
+    for directory in &work.own_dirs {
+        let path = path_of(&directory.0);
+        if let Some(why) = removal_refusal(&path, &ours) {
+            let message = format!("{} cannot be a run's own: {why}", path.display());
+            return Err(Invalid::new("own_dir", message, None).into());
+        }
+    }
+    Ok(())
 }
 
 fn token() -> Result<String, Error> {

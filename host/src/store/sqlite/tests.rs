@@ -197,7 +197,7 @@ fn a_newer_format_is_refused_and_left_alone() {
             refused,
             Err(StoreError::TooNew {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             })
         ));
