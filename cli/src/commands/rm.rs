@@ -60,7 +60,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Clearance> {
     let clearance = cleared(&host, &chosen.entities, &asked)?;
     for (target, error) in &clearance.failures {
         let failure = Failure::new(Exit::IO, "system", format!("{target} was not removed"));
-        context.output.complain(&failure.cause(error.to_string()).caused_by(error));
+        context
+            .output
+            .complain(&failure.cause(error.to_string()).caused_by(error));
     }
     Ok(clearance)
 }

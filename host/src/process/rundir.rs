@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::exit::{ExitFile, ExitRecord};
 use super::logs::{self, Segment};
-use super::{ProcessError, Slot};
+use super::{ProcessError, Slot, tree};
 
 /// A killer that was itself stopped may hold the stop file's lock; nobody waits longer for it.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -147,14 +147,14 @@ impl RunDir {
         }
     }
 
-    /// What the logs take, in bytes.
+    /// What the logs take on disk, in bytes: a log with a hole takes less than it is long.
     #[must_use]
     pub fn logs_bytes(&self) -> u64 {
-        let sizes = self
+        let found = self
             .log_paths()
             .into_iter()
             .filter_map(|path| fs::symlink_metadata(path).ok());
-        sizes.map(|found| found.len()).sum()
+        found.map(|found| found.blocks() * tree::BLOCK_BYTES).sum()
     }
 
     /// Removes the logs; what else the run left stays.

@@ -115,7 +115,7 @@ fn empty(directory: &OwnedFd, depth_left: usize, bytes: &mut u64) -> io::Result<
 }
 
 /// The unit of `st_blocks`.
-const BLOCK_BYTES: u64 = 512;
+pub(super) const BLOCK_BYTES: u64 = 512;
 
 fn empty_below(directory: &OwnedFd, name: &CStr, depth_left: usize, bytes: &mut u64) -> io::Result<()> {
     match open_inside(directory, name) {
@@ -221,4 +221,113 @@ pub fn working_directory(pid: i64) -> Option<PathBuf> {
 #[must_use]
 pub fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    fn bench() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(directory.path()).unwrap();
+        fs::create_dir_all(top.join("tree/deep/er")).unwrap();
+        fs::write(top.join("tree/deep/er/file"), "content").unwrap();
+        fs::create_dir(top.join("precious")).unwrap();
+        fs::write(top.join("precious/file"), "content").unwrap();
+        (directory, top)
+    }
+
+    #[test]
+    fn a_tree_goes_with_its_links_and_not_what_they_lead_to() {
+        let (_directory, top) = bench();
+        symlink(top.join("precious"), top.join("tree/deep/link")).unwrap();
+        symlink("../../precious/file", top.join("tree/deep/er/file-link")).unwrap();
+        let emptied = remove_tree_without_links(&top.join("tree")).unwrap();
+        assert!(
+            matches!(emptied, Emptied::Removed { bytes } if bytes > 0),
+            "{emptied:?}"
+        );
+        assert!(!top.join("tree").exists());
+        assert!(top.join("precious/file").exists());
+        assert_eq!(remove_tree_without_links(&top.join("tree")).unwrap(), Emptied::Absent);
+        assert_eq!(remove_tree(&top.join("none/tree")).unwrap(), Emptied::Absent);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_tree_or_on_the_way_to_it_is_refused() {
+        let (_directory, top) = bench();
+        symlink("precious", top.join("link")).unwrap();
+        for remove in [remove_tree, remove_tree_without_links] {
+            assert!(remove(&top.join("link")).is_err());
+        }
+        symlink("tree", top.join("way")).unwrap();
+        let refused = remove_tree_without_links(&top.join("way/deep")).unwrap_err();
+        let said = std::error::Error::source(&refused).unwrap().to_string();
+        assert_eq!(said, "a symbolic link is in the way");
+        assert!(top.join("precious/file").exists() && top.join("tree/deep/er/file").exists());
+        // The home itself may be reached over links.
+        assert!(matches!(
+            remove_tree(&top.join("way/deep")).unwrap(),
+            Emptied::Removed { .. }
+        ));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_tree_is_left_alone() {
+        let (_directory, top) = bench();
+        assert!(remove_tree(&top.join("precious/file")).is_err());
+        assert!(top.join("precious/file").exists());
+    }
+
+    #[test]
+    fn what_is_mounted_in_a_tree_is_not_entered() {
+        let (_directory, top) = bench();
+        fs::create_dir(top.join("tree/mounted")).unwrap();
+        let mut mount = Command::new("mount");
+        mount
+            .arg("--bind")
+            .args([top.join("precious"), top.join("tree/mounted")]);
+        if !mount.output().is_ok_and(|output| output.status.success()) {
+            return; // only who may mount can see it
+        }
+        let refused = remove_tree(&top.join("tree"));
+        let refused_whole = remove_tree(&top.join("tree/mounted"));
+        let unmounted = Command::new("umount").arg(top.join("tree/mounted")).status().unwrap();
+        assert!(unmounted.success());
+        assert!(refused.is_err() && refused_whole.is_err());
+        assert!(top.join("precious/file").exists());
+        assert!(matches!(
+            remove_tree(&top.join("tree")).unwrap(),
+            Emptied::Removed { .. }
+        ));
+    }
+
+    #[test]
+    fn directories_are_found_by_name_and_links_and_files_are_not() {
+        let (_directory, top) = bench();
+        symlink("tree", top.join("link")).unwrap();
+        fs::write(top.join("file"), "").unwrap();
+        let found = directories_below(&top).unwrap();
+        let names: Vec<&[u8]> = found.iter().map(|one| one.name.as_slice()).collect();
+        assert_eq!(names, [b"precious".as_slice(), b"tree"]);
+        assert!(found[0].bytes > 0);
+        assert_eq!(directories_below(&top.join("none")).unwrap(), []);
+        assert!(directories_below(&top.join("file")).is_err(), "unreadable is not empty");
+    }
+
+    #[test]
+    fn a_path_is_real_as_far_as_it_leads() {
+        let (_directory, top) = bench();
+        symlink("tree", top.join("link")).unwrap();
+        assert_eq!(
+            real_path(&top.join("link/deep/none/such")),
+            top.join("tree/deep/none/such")
+        );
+    }
 }

@@ -40,10 +40,12 @@ impl Node {
     }
 }
 
-/// An entity and everything linked below it, children before their parents: what is below was created later.
+/// An entity and everything linked below it, children before their parents: what is below was created later. Nothing when
+/// the entity is gone.
 pub(crate) fn tree(host: &Host, target: &Entity) -> Result<Vec<Node>, Error> {
     let mut entities = host.store().linked(target, Scope::Descendants)?;
-    entities.push(target.clone());
+    // As it is now: whoever asks again has seen it change.
+    entities.extend(host.store().load(&target.reference.id)?);
     entities.sort_by_key(|entity| entity.row);
     let mut nodes: Vec<Node> = Vec::with_capacity(entities.len());
     for entity in entities {

@@ -149,21 +149,15 @@ pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 }
 
 fn plan(host: &Host, asked: &Pruning) -> Result<(Vec<Step>, Vec<String>), Error> {
+    let (runs, strays) = runs(host)?;
+    // After the ends that waited were recorded: what ended protects nothing any more.
     let protected = protected(host, &asked.protected, &[])?;
     let mut steps = records(host, asked, &protected)?;
     let records: HashSet<i64> = steps.iter().filter_map(Step::row).collect();
-    let seen = directories_below(&host.config().home().join("runs"))?;
     let mut notes = Vec::new();
     let mut logs = Logs::default();
-    let mut strays = Vec::new();
-    for found in seen {
-        let id = String::from_utf8_lossy(&found.name).into_owned();
-        let Some(entity) = host.store().load(&id)? else {
-            strays.push(found);
-            continue;
-        };
-        if !records.contains(&entity.row) {
-            let node = Node::read(host, settle(host, entity)?)?;
+    for (node, found) in runs {
+        if !records.contains(&node.entity.row) {
             judge_directory(host, asked, (node, &found), &protected, (&mut steps, &mut logs));
         }
     }
@@ -184,6 +178,19 @@ fn plan(host: &Host, asked: &Pruning) -> Result<(Vec<Step>, Vec<String>), Error>
         journal_steps(host, asked, (journal, kind), &mut steps)?;
     }
     Ok((steps, notes))
+}
+
+/// The directories of runs with whose they are, and those that no row names.
+fn runs(host: &Host) -> Result<(Vec<(Node, Found)>, Vec<Found>), Error> {
+    let (mut runs, mut strays) = (Vec::new(), Vec::new());
+    for found in directories_below(&host.config().home().join("runs"))? {
+        let id = String::from_utf8_lossy(&found.name).into_owned();
+        match host.store().load(&id)? {
+            Some(entity) => runs.push((Node::read(host, settle(host, entity)?)?, found)),
+            None => strays.push(found),
+        }
+    }
+    Ok((runs, strays))
 }
 
 impl Step {

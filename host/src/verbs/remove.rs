@@ -127,11 +127,8 @@ pub async fn clear(host: &Host, targets: &[Entity], asked: &Clearing) -> Result<
 }
 
 async fn clear_tree(host: &Host, target: &Entity, asked: &Clearing) -> Result<Vec<Cleared>, Error> {
-    // Gone with a tree that was removed before it.
-    let Some(target) = host.store().load(&target.reference.id)? else {
-        return Ok(Vec::new());
-    };
-    let (nodes, mut stops) = stop_all(host, &target, asked).await?;
+    // None, when it went with a tree that was removed before it.
+    let (nodes, mut stops) = stop_all(host, target, asked).await?;
     crash::point("remove.stopped");
     let (shared, going): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(|node| node.also_below.is_some());
     let protected = protected(host, &asked.protected, &going)?;
