@@ -68,6 +68,7 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Completions(args) => report(context, commands::completions::execute(&args)),
         Command::Man(args) => report(context, commands::man::execute(&args)),
         Command::Finish(args) => exit(context, commands::finish::execute(context, &args)),
+        Command::Compile(args) => exit(context, commands::compile::execute(context, &args)),
     }
 }
 

@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    completions, create, demo, finish, history, kill, logs, ls, man, policy, prune, report, rm, run, show, transition,
-    wait,
+    compile, completions, create, demo, finish, history, kill, logs, ls, man, policy, prune, report, rm, run, show,
+    transition, wait,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -97,6 +97,8 @@ pub(crate) enum Command {
     Man(man::Args),
     #[command(hide = true)]
     Finish(finish::Args),
+    #[command(hide = true)]
+    Compile(compile::Args),
 }
 
 /// Columns that help takes at most.

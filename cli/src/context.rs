@@ -44,6 +44,7 @@ impl Context {
             database: database(global)?,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: Some(program.clone()),
             program,
             shim: SHIM,
         };
@@ -54,11 +55,14 @@ impl Context {
         })
     }
 
+    /// What a host is opened with.
+    pub(crate) fn config(&self) -> Config {
+        self.config.clone()
+    }
+
     /// Opens the store, making it if it is missing.
     pub(crate) fn create(&self) -> Outcome<Host> {
-        let host = Host::open(self.config.clone(), OpenMode::Create)?;
-        host.ensure_bundled()?;
-        Ok(host)
+        Ok(Host::create(self.config.clone())?)
     }
 
     /// Opens the store that is there to read and to write.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use runwarden_host::model::{Bytes, DurationMs, removal_refusal};
 use runwarden_host::process::real_path;
-use runwarden_host::{GRACE_DEFAULT, StopBy, Variable, Work};
+use runwarden_host::{Contain, GRACE_DEFAULT, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};
 
 use crate::context::precious;
 use crate::errors::{Failure, Outcome};
@@ -39,9 +39,15 @@ pub(crate) struct WorkArgs {
     /// What a stop tries first: a signal, or stdin to close standard input [default: TERM]
     #[arg(long, value_name = "SIGNAL|stdin", value_parser = stop_by, help_heading = "How it is stopped")]
     pub(crate) stop_by: Option<StopBy>,
+    /// What holds together everything it starts: auto, cgroup, subreaper, pidns
+    #[arg(long, value_name = "HOW", value_parser = contain, default_value = "auto", help_heading = "How it is stopped")]
+    pub(crate) contain: Contain,
     /// Its working directory [default: this one]
     #[arg(long, value_name = "DIR", help_heading = "Where it runs")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Keep so much of its output, the beginning and the end: 1 MiB at least [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = log_limit, help_heading = "Where it runs")]
+    pub(crate) log_limit: Option<u64>,
     /// Set a variable (its value is stored with the run), or pass one on by name
     #[arg(long = "env", value_name = "K=V|K", help_heading = "Where it runs")]
     pub(crate) env: Vec<OsString>,
@@ -90,6 +96,8 @@ impl WorkArgs {
         work.clear_env = self.clear_env;
         work.timeout_ms = self.timeout;
         work.grace_ms = self.grace.unwrap_or(GRACE_DEFAULT);
+        work.contain = self.contain;
+        work.log_limit_bytes = self.log_limit;
         work.stop_by = self.stop_by.unwrap_or_default();
         work.expect_artifacts.clone_from(&self.expect_artifacts);
         work.want_evidence = self.want_evidence;
@@ -142,6 +150,23 @@ fn variable(given: &OsStr) -> Variable {
         None => Variable::Inherited {
             name: Bytes::from(given),
         },
+    }
+}
+
+fn log_limit(word: &str) -> Result<u64, String> {
+    match parse::size(word)? {
+        bytes @ LOG_LIMIT_MIN_BYTES.. => Ok(bytes),
+        _ => Err("1MiB is the least that can be kept".to_owned()),
+    }
+}
+
+fn contain(word: &str) -> Result<Contain, String> {
+    match word {
+        "auto" => Ok(Contain::Auto),
+        "cgroup" => Ok(Contain::Cgroup),
+        "subreaper" => Ok(Contain::Subreaper),
+        "pidns" => Ok(Contain::PidNamespace),
+        _ => Err("one of auto, cgroup, subreaper, pidns".to_owned()),
     }
 }
 

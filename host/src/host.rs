@@ -3,20 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::json;
-
+use crate::bundled;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::model::{AdminEvent, Entity, Fields, Lifecycle, generate_id};
-use crate::policy::{Limits, Policies, Selected, exported, sha256_hex};
+use crate::model::{Entity, Lifecycle, generate_id};
+use crate::policy::{Limits, Policies, Selected};
 use crate::process::Place;
-use crate::store::{Activation, Component, ComponentRecord, OpenMode, SqliteStore, Store, StoreError};
+use crate::store::{OpenMode, SqliteStore, Store, StoreError};
 use crate::wake::Wake;
 
 /// What a host needs to know; it reads no environment itself.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The home: `state.db`, `runs/`, `cache/`, `wake/`.
+    /// The home: `state.db`, `runs/`, `cache/`, `wake/`, `finishing/`.
     pub home: PathBuf,
     /// The database, when it is elsewhere than in the home.
     pub database: Option<PathBuf>,
@@ -26,6 +25,9 @@ pub struct Config {
     pub clock: Clock,
     /// The program that records ends: started by shims as `program --home HOME … finish REF`.
     pub program: PathBuf,
+    /// The program that compiles components within bounds, started as `program --home HOME compile SECONDS BYTES`. None: they are
+    /// compiled in this process, and nothing bounds what a stranger's component takes of it.
+    pub compiler: Option<PathBuf>,
     /// The shim's own program, as bytes: written out into the home's cache.
     pub shim: &'static [u8],
 }
@@ -48,6 +50,17 @@ impl Host {
     pub fn open(config: Config, mode: OpenMode) -> Result<Self, Error> {
         let store = SqliteStore::open(&config.database_path(), mode)?;
         Ok(Self::with_store(config, Arc::new(store)))
+    }
+
+    /// Opens the home's store with the policies that ship with this binary in it; makes what is missing.
+    ///
+    /// # Errors
+    /// As [`Host::open`]; nothing was written.
+    pub fn create(config: Config) -> Result<Self, Error> {
+        SqliteStore::make(&config.database_path(), || bundled::missing(&[], config.clock.now()))?;
+        let host = Self::open(config, OpenMode::Create)?;
+        host.ensure_bundled()?;
+        Ok(host)
     }
 
     /// A host over a store that is open already.
@@ -162,8 +175,6 @@ impl Host {
     }
 
     /// Installs the policies that ship with this binary, if the store does not have them: one commit, no component run.
-    /// A bundled policy becomes the one in force where its kind has none, or where the one in force is an older bundled
-    /// one of the same name.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -171,92 +182,13 @@ impl Host {
         if self.bundled.get().is_some() {
             return Ok(());
         }
-        let present = self.store.components()?;
-        let missing: Vec<Component> = runwarden_bundled::POLICIES
-            .iter()
-            .filter(|bundled| !present.iter().any(|record| record.digest == bundled.digest))
-            .map(|bundled| self.component(bundled))
-            .collect::<Result<_, StoreError>>()?;
-        if !missing.is_empty() {
-            let activations = self.bundled_activations(&present, &missing);
-            let events: Vec<AdminEvent> = missing
-                .iter()
-                .map(|component| self.installed_event(component))
-                .collect();
-            self.store.install(&missing, &activations, &events)?;
+        let missing = bundled::missing(&self.store.components()?, self.now())?;
+        if !missing.components.is_empty() {
+            self.store
+                .install(&missing.components, &missing.activations, &missing.events)?;
         }
         let _ = self.bundled.set(());
         Ok(())
-    }
-
-    fn component(&self, bundled: &runwarden_bundled::Bundled) -> Result<Component, StoreError> {
-        let descriptor: crate::model::Descriptor =
-            serde_json::from_str(bundled.descriptor).map_err(|error| StoreError::Failed {
-                doing: "reading a bundled descriptor",
-                source: Box::new(error),
-            })?;
-        let record = ComponentRecord {
-            digest: bundled.digest.to_owned(),
-            kind: descriptor.kind.clone(),
-            name: descriptor.name.clone(),
-            version: descriptor.version.clone(),
-            source: "bundled".to_owned(),
-            exports: exported(bundled.component).unwrap_or_default(),
-            size_bytes: i64::try_from(bundled.component.len()).unwrap_or(i64::MAX),
-            installed_at: self.now(),
-            active: false,
-            in_use: 0,
-        };
-        debug_assert_eq!(
-            sha256_hex(bundled.component),
-            bundled.digest,
-            "the build script computed the digest"
-        );
-        Ok(Component {
-            record,
-            descriptor: descriptor.canonical(),
-            bytes: bundled.component.to_vec(),
-        })
-    }
-
-    /// The newest bundled version of each kind, unless an operator chose another policy.
-    fn bundled_activations(&self, present: &[ComponentRecord], missing: &[Component]) -> Vec<Activation> {
-        let mut newest: Vec<&ComponentRecord> = Vec::new();
-        for component in missing {
-            let record = &component.record;
-            match newest.iter_mut().find(|other| other.kind == record.kind) {
-                Some(other) if newer(&record.version, &other.version) => *other = record,
-                Some(_) => {}
-                None => newest.push(record),
-            }
-        }
-        let in_force = |record: &&ComponentRecord| {
-            let active = present.iter().find(|other| other.kind == record.kind && other.active);
-            active.is_none_or(|active| {
-                active.source == "bundled" && active.name == record.name && newer(&record.version, &active.version)
-            })
-        };
-        let activation = |record: &ComponentRecord| Activation {
-            kind: record.kind.clone(),
-            digest: record.digest.clone(),
-            parameters: Fields::new(),
-            at: self.now(),
-            actor: "system:bundled".to_owned(),
-            reason: "shipped with runwarden".to_owned(),
-        };
-        newest.into_iter().filter(in_force).map(activation).collect()
-    }
-
-    fn installed_event(&self, component: &Component) -> AdminEvent {
-        let record = &component.record;
-        AdminEvent {
-            id: 0,
-            at: self.now(),
-            action: "policy_installed".to_owned(),
-            target: Some(record.digest.clone()),
-            actor: "system:bundled".to_owned(),
-            details: json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source}),
-        }
     }
 }
 
@@ -275,11 +207,6 @@ impl Config {
     pub fn home(&self) -> &Path {
         &self.home
     }
-}
-
-/// Whether a version is newer than another, by its numbers.
-fn newer(version: &str, than: &str) -> bool {
-    crate::policy::version_key(version) > crate::policy::version_key(than)
 }
 
 /// Sixteen random bytes.

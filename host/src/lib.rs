@@ -9,6 +9,7 @@ pub mod process;
 pub mod store;
 pub mod verbs;
 
+mod bundled;
 mod clock;
 pub mod crash;
 mod error;
@@ -20,4 +21,4 @@ pub use clock::Clock;
 pub use error::Error;
 pub use host::{Config, Host};
 pub use wake::{POLL, Wake, Watch};
-pub use work::{GRACE_DEFAULT, StopBy, Variable, Work};
+pub use work::{Contain, GRACE_DEFAULT, LOG_LIMIT_DEFAULT_BYTES, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};

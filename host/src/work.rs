@@ -4,9 +4,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Bytes, DurationMs};
+pub use crate::process::Contain;
 
 /// The grace period when none is given (SEMANTICS 10.20): from the first signal to KILL.
 pub const GRACE_DEFAULT: DurationMs = DurationMs::from_ms(10_000);
+
+/// How much of a run's output is kept when nothing is said (SEMANTICS 9).
+pub const LOG_LIMIT_DEFAULT_BYTES: u64 = 256 << 20;
+/// The least that can be asked for: below it the parts that are dropped would be as large as what is kept.
+pub const LOG_LIMIT_MIN_BYTES: u64 = 1 << 20;
 
 /// What a run is to do and within what bounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +37,13 @@ pub struct Work {
     /// Patterns of files that must exist at the end: absolute, or below `artifacts/` or the working directory.
     #[serde(default)]
     pub expect_artifacts: Vec<String>,
+    /// How much of its output is kept, all logs together: the beginning, and the end without what is between. None is
+    /// [`LOG_LIMIT_DEFAULT_BYTES`].
+    #[serde(default)]
+    pub log_limit_bytes: Option<u64>,
+    /// What holds together everything it starts.
+    #[serde(default)]
+    pub contain: Contain,
     /// At least one piece of evidence is wanted.
     #[serde(default)]
     pub want_evidence: bool,
@@ -88,6 +101,8 @@ impl Work {
             grace_ms: GRACE_DEFAULT,
             stop_by: StopBy::Term,
             expect_artifacts: Vec::new(),
+            log_limit_bytes: None,
+            contain: Contain::Auto,
             want_evidence: false,
             own_dirs: Vec::new(),
             resume_token: None,

@@ -6,6 +6,7 @@ use std::path::Path;
 const GUESTS: &[(&str, &str)] = &[
     ("runwarden-guest-hostile", "HOSTILE"),
     ("runwarden-example-session-paused", "SESSION_PAUSED"),
+    ("runwarden-guest-review", "REVIEW"),
 ];
 
 fn main() {

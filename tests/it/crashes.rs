@@ -42,6 +42,41 @@ fn a_creation_is_whole_or_absent() {
 }
 
 #[test]
+fn a_new_home_is_whole_or_absent() {
+    for place in ["make.written", "make.named", "create.decided"] {
+        let home = Home::new();
+        dies_at(&home, place, &["create", "session", "--id", "s"]);
+        let left: Vec<String> = std::fs::read_dir(home.home())
+            .expect("the home was made")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with("state.db"))
+            .collect();
+        assert_eq!(left.is_empty(), place == "make.written", "{place}: {left:?}");
+        home.run(&["show", "s"]).exits(2);
+        home.done(&["create", "session", "--id", "s"]);
+        let policies = home.json(&["policy", "ls"]);
+        assert_eq!(active_sessions(&policies).len(), 1, "{place}: {policies}");
+    }
+}
+
+#[test]
+fn commands_that_make_a_home_at_once_make_one() {
+    let home = Home::new();
+    let ids: Vec<String> = (0..6).map(|number| format!("s{number}")).collect();
+    let made: Vec<_> = ids
+        .iter()
+        .map(|id| home.start(&["create", "session", "--id", id]))
+        .collect();
+    for child in made {
+        let output = child.wait_with_output().expect("our own child");
+        assert!(output.status.success(), "{output:?}");
+    }
+    for id in &ids {
+        assert_eq!(statuses(&home, id), ["running"]);
+    }
+}
+
+#[test]
 fn a_transition_is_whole_or_absent_and_its_key_with_it() {
     let home = Home::new();
     home.done(&["create", "session", "--id", "s"]);
@@ -153,6 +188,45 @@ fn a_finishing_command_that_dies_leaves_the_end_to_the_next_reader() {
     until("the shim to be gone", || shim_is_gone(&home, "r"));
     assert_eq!(home.json(&["show", "r"])["fields"]["exit_code"], 3);
     assert_eq!(statuses(&home, "r"), ["running", "failed"]);
+}
+
+#[test]
+fn runs_that_end_at_once_are_recorded_without_a_reader_also_when_one_finishing_command_dies() {
+    const RUNS: u32 = 12;
+    let home = Home::new();
+    let gate = home.gate("gate");
+    // Open for both, so that no program waits to open it; closing it is the end for all of them.
+    let holder = std::fs::OpenOptions::new().read(true).write(true).open(&gate);
+    let holder = holder.expect("the gate is there");
+    let script = format!("echo >> ready; read x < {}; exit 4", gate.display());
+    for number in 0..RUNS {
+        let id = format!("r{number}");
+        let mut start = home.command(&["run", "--detach", "--id", &id, "--", "sh", "-c", &script]);
+        if number == 0 {
+            start.env("RUNWARDEN_CRASH_AT", "settle.judged");
+        }
+        assert!(start.output().expect("the program starts").status.success());
+    }
+    // A line each, of nothing but its end.
+    let ready = home.path("ready");
+    until("every program runs", || {
+        std::fs::read_to_string(&ready).is_ok_and(|lines| lines.len() == RUNS as usize)
+    });
+    drop(holder);
+    let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store is a database");
+    let ended = || {
+        let sql = "SELECT count(*) FROM entities WHERE terminal = 1 AND exit_code = 4";
+        store.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap_or(0)
+    };
+    until("all ends but that of the dead command are recorded", || {
+        ended() >= RUNS - 1
+    });
+    home.run(&["wait", "r0"]).exits(1);
+    assert_eq!(ended(), RUNS);
+    for number in 0..RUNS {
+        assert_eq!(statuses(&home, &format!("r{number}")), ["running", "failed"]);
+        home.over(&format!("r{number}"));
+    }
 }
 
 /// What is known of one command whose process was killed at a random moment.

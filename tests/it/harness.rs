@@ -275,6 +275,7 @@ pub(crate) fn host(home: &Path) -> Host {
         database: None,
         limits: Limits::DEFAULT,
         clock: Clock::System,
+        compiler: None,
         program: Path::new("/nonexistent").to_owned(),
         shim: &[],
     };

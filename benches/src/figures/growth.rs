@@ -81,6 +81,7 @@ fn costs(runs: usize) -> Result<Vec<Cost>> {
         database: None,
         limits: runwarden_host::policy::Limits::DEFAULT,
         clock: Clock::System,
+        compiler: None,
         program: std::path::PathBuf::new(),
         shim: &[],
     };

@@ -12,6 +12,7 @@ mod raw;
 mod size;
 mod start;
 mod transitions;
+mod written;
 
 use anyhow::Result;
 
@@ -25,6 +26,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
     ("transitions", transitions::figure),
+    ("written", written::figure),
     ("cold", cold::figure),
     ("start", start::figure),
     ("memory", memory::figure),

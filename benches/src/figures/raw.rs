@@ -57,8 +57,8 @@ impl Raw {
         let values = params![entity, version, to, version + 1, "ping.moved", component, nothing, at];
         ensure!(update.execute(values)? == 1, "the version was another");
         let insert = "INSERT INTO transitions (entity, version, previous_status, status, reason_code, reason_summary, \
-                          reason_evidence, actor_kind, actor_id, at_ms, component, metadata, envelope) \
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?9, ?9, ?6, ?7, ?8, ?10, ?9, ?9)";
+                          reason_evidence, actor_kind, actor_id, at_ms, component, metadata, envelope, guarded) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?9, ?9, ?6, ?7, ?8, ?10, ?9, ?9, ?9)";
         let mut insert = self.connection.prepare_cached(insert)?;
         let values = params![
             entity,

@@ -1,14 +1,16 @@
 //! What every figure is measured and shown with.
 
+mod log;
 mod places;
 mod rounds;
 mod table;
 mod usage;
 
+pub use log::Written;
 pub use places::{Home, program, sibling};
 pub use rounds::{Sample, interleave, measured, median};
 pub use table::{Row, Target, table};
-pub use usage::{cpu_time, log_bytes};
+pub use usage::{cpu_time, cpu_time_of_living};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

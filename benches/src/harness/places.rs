@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use runwarden_host::policy::Limits;
-use runwarden_host::store::OpenMode;
 use runwarden_host::{Clock, Config, Host};
 use tempfile::TempDir;
 
@@ -42,9 +41,7 @@ impl Home {
     /// # Errors
     /// The store cannot be made.
     pub fn open(&self) -> Result<Host> {
-        let host = Host::open(self.config(), OpenMode::Create)?;
-        host.ensure_bundled()?;
-        Ok(host)
+        Ok(Host::create(self.config())?)
     }
 
     /// What a host is opened with that starts nothing.
@@ -54,6 +51,7 @@ impl Home {
             database: None,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: None,
             program: PathBuf::new(),
             shim: &[],
         }

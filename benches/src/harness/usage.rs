@@ -1,6 +1,6 @@
-//! What an operation costs beside time: processor time of us and our children, bytes of the write-ahead log.
+//! Processor time, of us and our children.
 
-use std::path::Path;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Processor time, user and system, of this process and of every descendant that was reaped.
@@ -22,9 +22,37 @@ fn of(who: i32) -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// The size of the write-ahead log of a database; it only grows while nobody works it in.
-pub fn log_bytes(database: &Path) -> u64 {
-    let mut name = database.as_os_str().to_owned();
-    name.push("-wal");
-    std::fs::metadata(name).map_or(0, |found| found.len())
+/// Processor time that processes which live now, our descendants, have used so far. Whoever reaps them later is charged
+/// all of it: what is to be counted from here on is the rest.
+pub fn cpu_time_of_living() -> Duration {
+    let parents = parents();
+    let ours = i32::try_from(std::process::id()).unwrap_or(0);
+    let is_descendant = |pid: &i32| {
+        let mut above = *pid;
+        while let Some(parent) = parents.get(&above) {
+            if *parent == ours {
+                return true;
+            }
+            above = *parent;
+        }
+        false
+    };
+    let used = |pid: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    };
+    let living = parents.keys().filter(|pid| is_descendant(pid));
+    Duration::from_nanos(living.filter_map(used).sum())
+}
+
+/// The parent of every process.
+fn parents() -> HashMap<i32, i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let after_name = stat.rsplit_once(") ")?.1;
+        Some((pid, after_name.split(' ').nth(1)?.parse().ok()?))
+    })
+    .collect()
 }

@@ -5,9 +5,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
+use runwarden_shim::spared::Record;
 use runwarden_shim::{clock, files};
 
 use crate::members::{self, Member};
+use crate::output::Missing;
 use crate::sys::{self, Errno};
 use crate::worker::{End, Failure};
 
@@ -57,16 +59,49 @@ pub(crate) enum Forced {
 
 /// What is known of the set.
 pub(crate) enum SetState {
-    /// ECHILD was seen.
-    Empty,
+    Empty(Proof),
     Living(Vec<Member>),
+}
+
+/// That nobody of the set is left.
+#[derive(Clone)]
+pub(crate) struct Proof {
+    pub(crate) by: ProvedBy,
+    /// Who lives below the shim and is of another run.
+    pub(crate) spared: Vec<Record>,
+}
+
+/// What says that nobody of the set is left: the strongest there was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProvedBy {
+    /// ECHILD: the shim has no child at all.
+    NoChild,
+    /// Every child of the shim is of another run.
+    NoChildButSpared,
+    /// One of the above, and the kernel counts nobody in the cgroup.
+    CgroupEmpty,
+    /// ECHILD, the init of the set's namespace included.
+    NamespaceEnded,
+}
+
+impl ProvedBy {
+    fn text(self) -> &'static str {
+        match self {
+            Self::NoChild => "subreaper_echild",
+            Self::NoChildButSpared => "subreaper_but_for_spared",
+            Self::CgroupEmpty => "cgroup_empty",
+            Self::NamespaceEnded => "namespace_ended",
+        }
+    }
 }
 
 /// The end of the worker. Filled once; only what is known of the set changes later.
 pub(crate) struct Ending {
     pub(crate) end: Option<End>,
     pub(crate) failure: Option<Failure>,
-    /// `exit`, `signal`, or the cause of the stop that was going on.
+    /// How many processes the kernel killed for want of memory in the worker's memory cgroup while it ran.
+    pub(crate) oom_kills: u64,
+    /// `exit`, `signal`, `oom`, or the cause of the stop that was going on.
     pub(crate) cause: &'static str,
     pub(crate) stop: Option<StopRecord>,
     pub(crate) ended_epoch_ms: u64,
@@ -132,7 +167,7 @@ impl ExitFile {
     }
 
     /// The content of the exit file; never longer than its reserve.
-    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, lost_bytes: u64) -> String {
+    pub(crate) fn text(&self, ending: &Ending, started: Started, set: &SetState, missing: Missing) -> String {
         let mut text = String::with_capacity(files::EXIT_BYTES);
         let _ = write!(
             text,
@@ -158,8 +193,11 @@ impl ExitFile {
         );
         let _ = write!(
             text,
-            ",\"boot_id\":{},\"lost_output_bytes\":{lost_bytes}",
-            quoted(self.boot_id.as_bytes())
+            ",\"boot_id\":{},\"oom_kills\":{},\"lost_output_bytes\":{},\"dropped_output_bytes\":{}",
+            quoted(self.boot_id.as_bytes()),
+            ending.oom_kills,
+            missing.lost_bytes,
+            missing.dropped_bytes,
         );
         match ending.failure {
             None => text.push_str(",\"spawn_error\":null"),
@@ -216,29 +254,44 @@ fn push_status(text: &mut String, ending: &Ending) {
 
 /// The last part of the text, so that it can take what room is left.
 fn push_set(text: &mut String, set: &SetState) {
-    let SetState::Living(members) = set else {
-        text.push_str(
-            ",\"set\":{\"empty\":true,\"proof\":\"subreaper_echild\",\"survivors\":[],\"survivors_total\":0}",
-        );
-        return;
-    };
-    let _ = write!(
-        text,
-        ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[",
-        members.len()
-    );
-    for (index, Member { pid, stat }) in members.iter().enumerate() {
-        let mut entry = String::new();
-        let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
-        let _ = write!(
-            entry,
-            "{}{{\"pid\":{pid},\"comm\":{},\"state\":\"{}\",\"uid\":{uid}}}",
-            if index == 0 { "" } else { "," },
-            quoted(stat.name()),
-            char::from(stat.state),
-        );
+    match set {
+        SetState::Empty(proof) => {
+            let _ = write!(
+                text,
+                ",\"set\":{{\"empty\":true,\"proof\":\"{}\",\"survivors\":[],\"survivors_total\":0,\"spared\":[",
+                proof.by.text()
+            );
+            let entry = |record: &Record| {
+                let reference = quoted(record.reference.as_bytes());
+                format!("{{\"ref\":{reference},\"pid\":{}}}", record.pid)
+            };
+            push_entries(text, proof.spared.iter().map(entry));
+        }
+        SetState::Living(members) => {
+            let _ = write!(
+                text,
+                ",\"set\":{{\"empty\":false,\"proof\":null,\"survivors_total\":{},\"survivors\":[",
+                members.len()
+            );
+            push_entries(text, members.iter().map(survivor));
+        }
+    }
+}
+
+fn survivor(Member { pid, stat }: &Member) -> String {
+    let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
+    let (name, state) = (quoted(stat.name()), char::from(stat.state));
+    format!("{{\"pid\":{pid},\"comm\":{name},\"state\":\"{state}\",\"uid\":{uid}}}")
+}
+
+/// As many entries of the last list of the text as there is room for, and its end.
+fn push_entries(text: &mut String, entries: impl Iterator<Item = String>) {
+    for (index, entry) in entries.enumerate() {
         if text.len() + entry.len() + 8 > files::EXIT_BYTES {
             break;
+        }
+        if index > 0 {
+            text.push(',');
         }
         text.push_str(&entry);
     }

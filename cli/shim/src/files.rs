@@ -4,6 +4,8 @@
 pub const LOCK: &str = "lock";
 /// The stop file: [`crate::slot::COUNT`] slots of [`crate::slot::BYTES`] bytes.
 pub const STOP: &str = "stop";
+/// Who below the shim is of another run: lines of [`crate::spared`].
+pub const SPARED: &str = "spared";
 /// How the run ended, as JSON; appears complete or not at all.
 pub const EXIT: &str = "exit.json";
 /// The two reserved files that become [`EXIT`] by renaming, used in turn.

@@ -8,6 +8,7 @@ use runwarden_shim::clock;
 use runwarden_shim::files;
 use runwarden_shim::spec::Spec;
 
+use crate::nesting;
 use crate::sys;
 use crate::worker;
 
@@ -114,6 +115,7 @@ fn become_command(specification: &File, image: Option<&OwnedFd>) -> Option<()> {
         .open(files::FINISH_LOG)
         .ok()?;
     let null = File::open("/dev/null").ok()?;
+    nesting::register(&spec.reference);
     sys::new_session();
     for (from, to) in [(&null, 0), (&log, 1), (&log, 2)] {
         sys::put_at(from.as_raw_fd(), to).ok()?;

@@ -1,7 +1,7 @@
 //! The packets on the control socket (`SOCK_SEQPACKET`): one tag byte, then fixed fields.
 
 use crate::codec::Malformed;
-use crate::spec::Window;
+use crate::spec::{Containment, Window};
 
 /// No packet is longer (a stop request carries one slot).
 pub const PACKET_BYTES: usize = 2048;
@@ -32,9 +32,11 @@ pub enum Stage {
     Directory,
     /// Executing the program.
     Exec,
+    /// The cgroup that was asked for cannot be had.
+    Containment,
 }
 
-const STAGES: [(Stage, u8, &str); 10] = [
+const STAGES: [(Stage, u8, &str); 11] = [
     (Stage::Specification, 1, "specification"),
     (Stage::Lock, 2, "lock"),
     (Stage::Logs, 3, "logs"),
@@ -45,6 +47,7 @@ const STAGES: [(Stage, u8, &str); 10] = [
     (Stage::Stopped, 8, "stopped"),
     (Stage::Directory, 9, "directory"),
     (Stage::Exec, 10, "exec"),
+    (Stage::Containment, 11, "containment"),
 ];
 
 impl Stage {
@@ -124,6 +127,13 @@ pub enum ToShim {
     Go,
     /// Nobody reads this stream any more: close it, so that the program gets SIGPIPE.
     CloseStream(Stream),
+    /// The starter has read this stream's log so far. What it has not read is not dropped.
+    Seen {
+        /// Whose log.
+        stream: Stream,
+        /// Everything before it was read.
+        offset: u64,
+    },
     /// Nobody writes to the program any more: close the shim's end of its standard input.
     CloseStdin,
     /// The terminal has this size now.
@@ -150,6 +160,7 @@ impl ToShim {
             }
             Self::Go => vec![b'G'],
             Self::CloseStream(stream) => vec![b'c', *stream as u8],
+            Self::Seen { stream, offset } => [&[b'r', *stream as u8], offset.to_le_bytes().as_slice()].concat(),
             Self::CloseStdin => vec![b'i'],
             Self::Window(window) => {
                 let mut packet = vec![b'w'];
@@ -187,6 +198,10 @@ impl ToShim {
             [b'c', code] => Stream::from_code(*code)
                 .map(Self::CloseStream)
                 .ok_or(Malformed("stream")),
+            [b'r', code, offset @ ..] => Ok(Self::Seen {
+                stream: Stream::from_code(*code).ok_or(Malformed("stream"))?,
+                offset: u64::from_le_bytes(offset.try_into().map_err(|_| Malformed("offset"))?),
+            }),
             [b'i'] => Ok(Self::CloseStdin),
             [b'w', r0, r1, c0, c1, w0, w1, h0, h1] => Ok(Self::Window(Window {
                 rows: u16::from_le_bytes([*r0, *r1]),
@@ -211,6 +226,8 @@ pub enum FromShim {
         worker: i32,
         /// The shim's pid.
         shim: i32,
+        /// What holds the set.
+        containment: Containment,
     },
     /// The program is executing.
     Started,
@@ -234,8 +251,17 @@ impl FromShim {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Held { worker, shim } => {
-                [b"H", worker.to_le_bytes().as_slice(), shim.to_le_bytes().as_slice()].concat()
+            Self::Held {
+                worker,
+                shim,
+                containment,
+            } => {
+                let held: &[u8] = match containment {
+                    Containment::Subreaper => b"Hs",
+                    Containment::Cgroup => b"Hc",
+                    Containment::PidNamespace => b"Hn",
+                };
+                [held, &worker.to_le_bytes(), &shim.to_le_bytes()].concat()
             }
             Self::Started => vec![b'R'],
             Self::StartFailed { stage, errno } => [&[b'F', stage.code()], errno.to_le_bytes().as_slice()].concat(),
@@ -251,9 +277,14 @@ impl FromShim {
     /// A packet of no known form.
     pub fn decode(packet: &[u8]) -> Result<Self, Malformed> {
         match packet {
-            [b'H', w0, w1, w2, w3, s0, s1, s2, s3] => Ok(Self::Held {
+            [b'H', held @ (b's' | b'c' | b'n'), w0, w1, w2, w3, s0, s1, s2, s3] => Ok(Self::Held {
                 worker: i32::from_le_bytes([*w0, *w1, *w2, *w3]),
                 shim: i32::from_le_bytes([*s0, *s1, *s2, *s3]),
+                containment: match held {
+                    b'c' => Containment::Cgroup,
+                    b'n' => Containment::PidNamespace,
+                    _ => Containment::Subreaper,
+                },
             }),
             [b'R'] => Ok(Self::Started),
             [b'F', code, e0, e1, e2, e3] => Ok(Self::StartFailed {
@@ -289,6 +320,10 @@ mod tests {
             ToShim::Start(passed),
             ToShim::Go,
             ToShim::CloseStream(Stream::Stderr),
+            ToShim::Seen {
+                stream: Stream::Stdout,
+                offset: u64::MAX,
+            },
             ToShim::CloseStdin,
             ToShim::Window(window),
             ToShim::Stop(b"v=1\n".to_vec()),
@@ -304,6 +339,7 @@ mod tests {
             FromShim::Held {
                 worker: 70_000,
                 shim: 1,
+                containment: Containment::Cgroup,
             },
             FromShim::Started,
             FromShim::StartFailed {

@@ -10,9 +10,10 @@ use runwarden_shim::packet;
 use runwarden_shim::slot::{Cause, Slot};
 use runwarden_shim::spec::{ParentTie, StopBy};
 
-use crate::ending::{Ending, ExitFile, SetState, Started};
+use crate::ending::{Ending, ExitFile, Proof, SetState, Started};
 use crate::finish::Finish;
-use crate::members::Set;
+use crate::members::{Kin, Set};
+use crate::memory::Kills;
 use crate::output::{Output, Turn};
 use crate::stopping::{Step, Stopping};
 use crate::sys::{self, Children};
@@ -32,8 +33,8 @@ pub(crate) struct Progress {
     started: Option<Started>,
     failure: Option<Failure>,
     ending: Option<Ending>,
-    /// ECHILD was seen after the worker had ended.
-    empty: bool,
+    /// Nobody of the set is left, and what says so. Seen after the worker had ended.
+    empty: Option<Proof>,
     /// The set as the exit file tells it.
     told: Option<Told>,
     /// The finishing command is to be started as soon as no stop is going on.
@@ -62,6 +63,8 @@ pub(crate) struct Shim {
     /// `Some` until the program executes or has failed to.
     pub(crate) errors: Option<File>,
     pub(crate) output: Output,
+    /// None where memory is not counted.
+    pub(crate) kills: Option<Kills>,
     pub(crate) stopping: Stopping,
     pub(crate) set: Set,
     pub(crate) exit: ExitFile,
@@ -100,6 +103,10 @@ impl Shim {
             events: libc::POLLIN,
             revents: 0,
         };
+        let watch_changes = |fd: RawFd| libc::pollfd {
+            events: libc::POLLPRI,
+            ..watch(fd)
+        };
         // poll ignores negative descriptors.
         let optional = |fd: Option<RawFd>| watch(fd.unwrap_or(-1));
         let mut fds = vec![
@@ -107,11 +114,12 @@ impl Shim {
             optional(self.control.as_ref().map(|control| control.as_raw_fd())),
             optional(self.errors.as_ref().map(|errors| errors.as_raw_fd())),
             optional(self.finish.as_ref().and_then(|finish| Some(finish.pending()?.0))),
+            watch_changes(self.set.events().unwrap_or(-1)),
         ];
         fds.extend(self.output.sources().map(watch));
         sys::poll(&mut fds, self.timeout_ms());
         let mut grew = Turn::Nothing;
-        for source in fds[4..].iter().filter(|source| source.revents != 0) {
+        for source in fds[5..].iter().filter(|source| source.revents != 0) {
             if self.output.read(source.fd) == Turn::Grew {
                 grew = Turn::Grew;
             }
@@ -125,13 +133,16 @@ impl Shim {
         if fds[1].revents != 0 {
             self.read_control();
         }
+        if fds[4].revents != 0 {
+            self.set.hear_events();
+        }
     }
 
     fn timeout_ms(&self) -> c_int {
         let now_ms = clock::boottime_ms();
         let finish = self.finish.as_ref().and_then(|finish| Some(finish.pending()?.1));
         // Nothing is due of a stop whose set is empty.
-        let stop = self.stopping.due_ms().filter(|_| !self.progress.empty);
+        let stop = self.stopping.due_ms().filter(|_| self.progress.empty.is_none());
         let due = [stop, finish]
             .into_iter()
             .flatten()
@@ -171,6 +182,7 @@ impl Shim {
             ToShim::Start(_) => {}
             ToShim::Go => self.open_gate(),
             ToShim::CloseStream(stream) => self.output.close(stream),
+            ToShim::Seen { stream, offset } => self.output.note_seen(stream, offset),
             ToShim::CloseStdin => self.stdin_writer = None,
             ToShim::Window(window) => {
                 if let Some(master) = &self.master {
@@ -184,6 +196,7 @@ impl Shim {
             }
             ToShim::Detach => {
                 self.plan.parent = ParentTie::Survive;
+                self.output.forget_reader();
                 if self.gate.is_none() {
                     self.control = None;
                 }
@@ -193,6 +206,7 @@ impl Shim {
 
     fn lose_starter(&mut self) {
         self.control = None;
+        self.output.forget_reader();
         if self.gate.is_some() {
             self.refuse(Failure {
                 stage: Stage::Gate,
@@ -259,14 +273,20 @@ impl Shim {
                         status: reaped.status,
                         usage: reaped.usage,
                     });
+                    self.set.release();
                 }
                 Children::Ended(_) => {}
-                Children::Living => return,
-                Children::None => {
-                    self.progress.empty = true;
-                    return;
-                }
+                Children::Living => return self.look_for_members(Kin::Somebody),
+                Children::None => return self.look_for_members(Kin::Nobody),
             }
+        }
+    }
+
+    /// Looks whether all that lives below us is of other runs. The last member's end is told by SIGCHLD, because its
+    /// parent is the shim; and whoever is spared was so before its starter, a member, ended.
+    fn look_for_members(&mut self, kin: Kin) {
+        if self.worker.end.is_some() && self.progress.empty.is_none() {
+            self.progress.empty = self.set.proof(kin);
         }
     }
 
@@ -287,7 +307,7 @@ impl Shim {
     }
 
     fn advance_stop(&mut self) {
-        if self.progress.empty {
+        if self.progress.empty.is_some() {
             return;
         }
         if self.gate.is_some() {
@@ -330,7 +350,11 @@ impl Shim {
             self.read_errors();
             self.note_ending();
         }
-        let told = if self.progress.empty { Told::Empty } else { Told::Living };
+        let told = if self.progress.empty.is_some() {
+            Told::Empty
+        } else {
+            Told::Living
+        };
         if self.progress.told.as_ref() == Some(&told) && !self.progress.rewrite {
             return;
         }
@@ -363,8 +387,11 @@ impl Shim {
         let end = self.worker.end;
         let status = end.as_ref().map_or(0, |end| end.status);
         let stop = self.stopping.record();
+        let oom_kills = self.kills.as_ref().map_or(0, Kills::since);
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
         let cause = match &stop {
             Some(stop) => stop.cause,
+            None if killed && oom_kills > 0 => "oom",
             None if libc::WIFSIGNALED(status) => "signal",
             None => "exit",
         };
@@ -372,6 +399,7 @@ impl Shim {
             end,
             failure: self.progress.failure,
             cause,
+            oom_kills,
             stop,
             ended_epoch_ms: clock::epoch_ms(),
             ended_boottime_ms: clock::boottime_ms(),
@@ -384,23 +412,25 @@ impl Shim {
         };
         // A stop that began before the end goes on: its strongest signal may be a later one.
         ending.stop = self.stopping.record();
-        let set = if self.progress.empty {
-            // The last words of the last member; nobody is left who could write more.
-            self.slave = None;
-            self.output.drain();
-            SetState::Empty
-        } else {
-            SetState::Living(self.set.members())
+        let set = match &self.progress.empty {
+            Some(proof) => {
+                // The last words of the last member; nobody is left who could write more.
+                self.slave = None;
+                self.output.drain();
+                SetState::Empty(proof.clone())
+            }
+            None => SetState::Living(self.set.members()),
         };
         let started = self.progress.started.unwrap_or_else(Started::now);
-        let text = self.exit.text(ending, started, &set, self.output.lost_bytes);
+        let missing = self.output.missing();
+        let text = self.exit.text(ending, started, &set, missing);
         // With the space reserved this fails only with the disk itself; the finishing command is started all the
         // same, and says that it found no record.
         let _ = self.exit.write(&text);
     }
 
     fn advance_finish(&mut self) {
-        let busy = self.stopping.is_going_on() && !self.progress.empty;
+        let busy = self.stopping.is_going_on() && self.progress.empty.is_none();
         if self.progress.finish_wanted && !busy {
             self.progress.finish_wanted = false;
             if let Some(finish) = &mut self.finish {

@@ -33,6 +33,45 @@ pub enum ParentTie {
     DieWithStarter,
 }
 
+/// What holds a set together, beside the shim's being the subreaper of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// Nothing more.
+    Subreaper,
+    /// A cgroup of its own.
+    Cgroup,
+    /// A pid namespace of its own.
+    PidNamespace,
+}
+
+/// Which pid namespace a set lives in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Namespace {
+    /// The starter's.
+    #[default]
+    Callers,
+    /// One of its own.
+    Own,
+}
+
+/// What it means that the cgroup cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// The run starts without one.
+    Wanted,
+    /// The run does not start.
+    Required,
+}
+
+/// A cgroup for the set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The directory to make; its parent exists.
+    pub path: Vec<u8>,
+    /// How much it is wanted.
+    pub need: Need,
+}
+
 /// Size of a terminal window, as in `struct winsize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Window {
@@ -75,6 +114,12 @@ pub struct Spec {
     pub finish: Vec<Vec<u8>>,
     /// The first size of the pseudo-terminal.
     pub window: Window,
+    /// The cgroup for the set.
+    pub cgroup: Option<Group>,
+    /// The pid namespace of the set.
+    pub namespace: Namespace,
+    /// How much of its output is kept, all logs together.
+    pub log_limit_bytes: u64,
 }
 
 impl Spec {
@@ -113,6 +158,17 @@ impl Spec {
         ] {
             out.number(u64::from(side));
         }
+        out.number(match self.cgroup.as_ref().map(|group| group.need) {
+            None => 0,
+            Some(Need::Wanted) => 1,
+            Some(Need::Required) => 2,
+        });
+        out.bytes(self.cgroup.as_ref().map_or(&[], |group| &group.path));
+        out.number(match self.namespace {
+            Namespace::Callers => 0,
+            Namespace::Own => 1,
+        });
+        out.number(self.log_limit_bytes);
         out.0
     }
 
@@ -157,6 +213,13 @@ impl Spec {
                 width: from.small()?,
                 height: from.small()?,
             },
+            cgroup: group(&mut from)?,
+            namespace: match from.number()? {
+                0 => Namespace::Callers,
+                1 => Namespace::Own,
+                _ => return Err(Malformed("namespace")),
+            },
+            log_limit_bytes: from.number()?,
         };
         from.end()?;
         if spec.argv.is_empty() {
@@ -165,6 +228,17 @@ impl Spec {
             Ok(spec)
         }
     }
+}
+
+fn group(from: &mut Reader<'_>) -> Result<Option<Group>, Malformed> {
+    let need = match from.number()? {
+        0 => None,
+        1 => Some(Need::Wanted),
+        2 => Some(Need::Required),
+        _ => return Err(Malformed("need of a cgroup")),
+    };
+    let path = from.bytes()?;
+    Ok(need.map(|need| Group { path, need }))
 }
 
 #[cfg(test)]
@@ -191,6 +265,12 @@ mod tests {
                 width: 0,
                 height: 65_535,
             },
+            cgroup: Some(Group {
+                path: b"/g/\xff".to_vec(),
+                need: Need::Required,
+            }),
+            namespace: Namespace::Own,
+            log_limit_bytes: 1 << 20,
         }
     }
 

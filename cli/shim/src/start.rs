@@ -7,12 +7,16 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use libc::c_int;
 use runwarden_shim::message::{CONTROL_FD, FromShim, PACKET_BYTES, Passed, Present, Stage, Stream, ToShim};
-use runwarden_shim::spec::{IoMode, Spec};
+use runwarden_shim::spared::Spared;
+use runwarden_shim::spec::{Containment, IoMode, Spec};
 use runwarden_shim::{files, packet, slot};
 
 use crate::ending::ExitFile;
 use crate::finish::{self, Finish};
-use crate::members::{self, Set};
+use crate::holding::Holding;
+use crate::members::Set;
+use crate::memory::Kills;
+use crate::nesting::{self, own_pid};
 use crate::output::Output;
 use crate::shim::{Plan, Shim};
 use crate::stopping::Stopping;
@@ -79,17 +83,15 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     })?;
     let mut files = open_files(&handed.spec)?;
     sys::become_subreaper();
-    let started = fork_worker(&mut handed, &mut files, start_directory);
-    if started.is_err() {
-        files.exit.release();
-    }
-    let (held, wires) = started?;
+    // Before anything of ours exists that a stop of the enclosing run could reach.
+    nesting::register(&handed.spec.reference);
+    let (held, wires, holding) = fork_contained(&mut handed, &mut files, start_directory)?;
     // Only now: the worker was to be born into the caller's session.
     sys::new_session();
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
         sys::ignore_signal(signal);
     }
-    announce(control, &held, wires.master.as_ref())?;
+    announce(control, &held, holding.containment(), wires.master.as_ref())?;
     drop(wires.worker);
     drop(handed.stdin);
     files.exit.worker = held.pid;
@@ -113,8 +115,9 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
         gate: Some(held.gate),
         errors: Some(held.errors),
         output: files.output,
+        kills: Kills::around(held.pid),
         stopping: Stopping::new(files.stop, handed.spec.stop_by),
-        set: Set::below(own_pid(), members::spare_nobody),
+        set: Set::below(own_pid(), Spared::at(files::SPARED.as_ref()), holding),
         exit: files.exit,
         finish: (!handed.spec.finish.is_empty()).then(|| Finish::new(handed.memory, handed.image)),
         stdin_writer: handed.stdin_writer,
@@ -129,10 +132,6 @@ fn prepare(control: &OwnedFd) -> Result<Shim, Failure> {
     drop(handed.spec);
     sys::release_memory();
     Ok(shim)
-}
-
-fn own_pid() -> i32 {
-    std::process::id().cast_signed()
 }
 
 /// The first packet: the specification and its descriptors.
@@ -176,7 +175,12 @@ fn open_files(spec: &Spec) -> Result<RunFiles, Failure> {
     };
     let lock = open(files::LOCK).map_err(failed(Stage::Lock))?;
     take_lock(&lock).map_err(Failure::at(Stage::Lock))?;
-    let output = Output::new(open_log(files::ORDER_LOG).map_err(failed(Stage::Logs))?);
+    let output = Output::new(
+        open_log(files::ORDER_LOG).map_err(failed(Stage::Logs))?,
+        spec.log_limit_bytes,
+    );
+    // Made now: those who are to be spared only add to it.
+    open(files::SPARED).map_err(failed(Stage::Reserve))?;
     let reserve = Failure::at(Stage::Reserve);
     let stop = open(files::STOP).map_err(failed(Stage::Reserve))?;
     sys::reserve(&stop, slot::BYTES * slot::COUNT).map_err(&reserve)?;
@@ -218,11 +222,28 @@ fn open_log(name: &str) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(name)
 }
 
+/// Makes what is to hold the set and, in it, the worker. After a failure nothing of either is left.
+fn fork_contained(
+    handed: &mut Handed,
+    files: &mut RunFiles,
+    start_directory: Option<File>,
+) -> Result<(worker::Held, Wires, Holding), Failure> {
+    let forked = Holding::make(&handed.spec).and_then(|mut holding| {
+        let (held, wires) = fork_worker(handed, files, start_directory, &mut holding)?;
+        Ok((held, wires, holding))
+    });
+    if forked.is_err() {
+        files.exit.release();
+    }
+    forked
+}
+
 /// Makes the streams and the worker.
 fn fork_worker(
     handed: &mut Handed,
     files: &mut RunFiles,
     start_directory: Option<File>,
+    holding: &mut Holding,
 ) -> Result<(worker::Held, Wires), Failure> {
     let null = File::open("/dev/null").map_err(|error| Failure {
         stage: Stage::Fork,
@@ -244,7 +265,7 @@ fn fork_worker(
             stderr,
         }
     };
-    let held = worker::fork_held(&handed.spec, &streams, start_directory)?;
+    let held = worker::fork_held(&handed.spec, &streams, start_directory, holding)?;
     Ok((held, wires))
 }
 
@@ -280,13 +301,19 @@ fn wire_terminal(spec: &Spec, output: &mut Output, wires: &mut Wires) -> Result<
 }
 
 /// Tells the starter who waits at the gate. Descriptors, not numbers, say who is meant.
-fn announce(control: &OwnedFd, held: &worker::Held, master: Option<&OwnedFd>) -> Result<(), Failure> {
+fn announce(
+    control: &OwnedFd,
+    held: &worker::Held,
+    containment: Containment,
+    master: Option<&OwnedFd>,
+) -> Result<(), Failure> {
     let own = sys::open_pidfd(own_pid()).map_err(Failure::at(Stage::Fork))?;
     let mut descriptors = vec![held.pidfd.as_raw_fd(), own.as_raw_fd()];
     descriptors.extend(master.map(|master| master.as_raw_fd()));
     let message = FromShim::Held {
         worker: held.pid,
         shim: own_pid(),
+        containment,
     };
     // A starter that is gone closes the gate a moment later; the loop sees that.
     let _ = packet::send(control.as_fd(), &message.encode(), &descriptors);

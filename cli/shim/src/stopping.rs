@@ -8,13 +8,13 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use libc::c_int;
+use libc::{c_int, pid_t};
 use runwarden_shim::clock;
 use runwarden_shim::slot::{self, Cause, Patience, Slot};
 use runwarden_shim::spec::StopBy;
 
 use crate::ending::{Forced, Progress, StopRecord};
-use crate::members::Set;
+use crate::members::{Set, Spares};
 use crate::worker::Worker;
 
 /// From the first SIGKILL to giving up on proof.
@@ -239,9 +239,9 @@ impl Stopping {
     }
 
     /// The polite signal, then CONT: a stopped process keeps the first pending and wakes with it.
-    fn send(&mut self, set: &Set, worker: &Worker, signal: c_int) {
-        let reached = worker.signal_group(signal);
-        worker.signal_group(libc::SIGCONT);
+    fn send(&mut self, set: &mut Set, worker: &Worker, signal: c_int) {
+        let reached = signal_group(set, worker, signal);
+        signal_group(set, worker, libc::SIGCONT);
         set.signal(&[signal, libc::SIGCONT], reached);
         if let Some(first) = &mut self.first {
             first.signal = signal_name(signal);
@@ -253,11 +253,21 @@ impl Stopping {
             first.signal = signal_name(libc::SIGKILL);
             first.forced = Forced::Yes;
         }
-        worker.signal_group(libc::SIGKILL);
+        set.kill_group();
+        signal_group(set, worker, libc::SIGKILL);
         set.signal(&[libc::SIGKILL], None);
         for _ in 0..PROBES {
             set.kill_newest();
         }
+    }
+}
+
+/// Signals the worker's group, unless a process of another run may be in it: a run that was started in the foreground of
+/// this one shares its group.
+fn signal_group(set: &mut Set, worker: &Worker, signal: c_int) -> Option<pid_t> {
+    match set.spares() {
+        Spares::Nobody => worker.signal_group(signal),
+        Spares::Somebody => None,
     }
 }
 

@@ -11,6 +11,14 @@ use runwarden_shim::spec::Window;
 
 pub(crate) type Errno = i32;
 
+/// Not in libc for every architecture (Linux 5.7).
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+pub(crate) const NEW_PID: u64 = libc::CLONE_NEWPID as u64;
+pub(crate) const NEW_MOUNT: u64 = libc::CLONE_NEWNS as u64;
+pub(crate) const NEW_USER: u64 = libc::CLONE_NEWUSER as u64;
+/// The copy is a child of our parent.
+pub(crate) const SIBLING: u64 = libc::CLONE_PARENT as u64;
+
 pub(crate) fn errno() -> Errno {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
@@ -36,6 +44,39 @@ fn owned(result: c_long) -> Result<OwnedFd, Errno> {
 pub(crate) fn fork() -> Result<pid_t, Errno> {
     // SAFETY: the shim has one thread, so the copy may do whatever the original may.
     check(unsafe { libc::fork() })
+}
+
+/// As [`fork`], but the copy is born into a cgroup: moving it there later would cost milliseconds, because a move waits
+/// for every processor.
+pub(crate) fn fork_into(cgroup: Option<BorrowedFd<'_>>) -> Result<pid_t, Errno> {
+    match cgroup {
+        Some(_) => clone_with(0, cgroup),
+        None => fork(),
+    }
+}
+
+/// As [`fork`], into namespaces of its own or as a sibling.
+pub(crate) fn clone_with(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<pid_t, Errno> {
+    // SAFETY: clone_args is plain data; all zero but for what follows it asks for a plain copy.
+    let mut wanted: libc::clone_args = unsafe { zeroed() };
+    wanted.flags = flags;
+    // A sibling's end is told as its maker's is.
+    wanted.exit_signal = if flags & SIBLING == 0 { libc::SIGCHLD as u64 } else { 0 };
+    if let Some(cgroup) = cgroup {
+        wanted.flags |= CLONE_INTO_CGROUP;
+        wanted.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    // SAFETY: without CLONE_VM this is a fork; the structure is as long as said and outlives the call.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const wanted, size_of::<libc::clone_args>()) };
+    check(pid as c_int)
+}
+
+/// Opens a directory for [`fork_into`].
+pub(crate) fn open_directory(path: &CStr) -> Result<OwnedFd, Errno> {
+    // SAFETY: a NUL-terminated path.
+    owned(c_long::from(unsafe {
+        libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC)
+    }))
 }
 
 /// As [`fork`], but the copy becomes a sibling: a child of our parent and no member of our set.
@@ -68,6 +109,12 @@ pub(crate) fn exit_now(code: c_int) -> ! {
 pub(crate) fn new_session() {
     // SAFETY: no memory involved; it fails only for a group leader, which a fresh copy is not.
     unsafe { libc::setsid() };
+}
+
+/// What the process is called in the process list.
+pub(crate) fn set_name(name: &CStr) {
+    // SAFETY: a NUL-terminated string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }
 
 pub(crate) fn become_subreaper() {
@@ -116,6 +163,12 @@ pub(crate) fn inherited(fd: RawFd) -> Result<OwnedFd, Errno> {
 pub(crate) fn lock(file: &File) -> Result<(), Errno> {
     // SAFETY: no memory involved.
     check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
+}
+
+/// Whether somebody holds the lock that [`lock`] takes. Ours, if it is free, goes with the file.
+pub(crate) fn is_locked(file: &File) -> bool {
+    // SAFETY: no memory involved.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }) == Err(libc::EWOULDBLOCK)
 }
 
 /// Allocates the first `bytes` bytes of a file on its disk.
@@ -256,6 +309,54 @@ pub(crate) fn reap_one() -> Children {
             _ => Children::Living,
         },
         pid => Children::Ended(Box::new(Reaped { pid, status, usage })),
+    }
+}
+
+/// Waits for the end of one child.
+pub(crate) fn reap(pid: pid_t) {
+    // SAFETY: no memory involved.
+    while unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) } == -1 && errno() == libc::EINTR {}
+}
+
+/// Waits until this process has no child; needs SIGCHLD to be ignored.
+pub(crate) fn wait_for_no_child() {
+    // SAFETY: no memory involved.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL) } != -1 || errno() == libc::EINTR {}
+}
+
+/// The effective user and group.
+pub(crate) fn user() -> (u32, u32) {
+    // SAFETY: no memory involved.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// Enters namespaces of another process: the pid namespace for children made from now on.
+pub(crate) fn enter(process: BorrowedFd<'_>, namespaces: u64) -> Result<(), Errno> {
+    // SAFETY: no memory involved; the shim has one thread.
+    check(unsafe { libc::setns(process.as_raw_fd(), namespaces as c_int) }).map(drop)
+}
+
+/// Shows this mount namespace the processes of this pid namespace.
+pub(crate) fn mount_proc() -> Result<(), Errno> {
+    let nothing = std::ptr::null();
+    let proc = c"proc".as_ptr();
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    // SAFETY: literal paths; no data is passed.
+    unsafe {
+        check(libc::mount(nothing, c"/".as_ptr(), nothing, private, std::ptr::null()))?;
+        check(libc::mount(proc, c"/proc".as_ptr(), proc, flags, std::ptr::null())).map(drop)
+    }
+}
+
+/// Closes every descriptor above the standard streams but one.
+pub(crate) fn close_all_but(kept: RawFd) {
+    let kept = kept as libc::c_uint;
+    for (first, last) in [(3, kept.saturating_sub(1)), (kept + 1, libc::c_uint::MAX)] {
+        if first <= last {
+            // SAFETY: only called in a copy that uses none of them any more.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use libc::{c_int, pid_t};
 use runwarden_shim::message::Stage;
 use runwarden_shim::spec::{IoMode, Spec};
 
+use crate::holding::Holding;
 use crate::sys::{self, Errno};
 
 /// A failed step of a start.
@@ -68,8 +69,13 @@ struct Program {
     directory: CString,
 }
 
-/// Copies this process and holds the copy at the gate.
-pub(crate) fn fork_held(spec: &Spec, streams: &Streams, start: Option<File>) -> Result<Held, Failure> {
+/// Copies this process, into what is to hold the set, and holds the copy at the gate.
+pub(crate) fn fork_held(
+    spec: &Spec,
+    streams: &Streams,
+    start: Option<File>,
+    holding: &mut Holding,
+) -> Result<Held, Failure> {
     let fork = Failure::at(Stage::Fork);
     let program = Program::from(spec, start).ok_or(Failure {
         stage: Stage::Specification,
@@ -77,7 +83,7 @@ pub(crate) fn fork_held(spec: &Spec, streams: &Streams, start: Option<File>) -> 
     })?;
     let (gate_reader, gate) = sys::pipe().map_err(&fork)?;
     let (errors, errors_writer) = sys::pipe().map_err(&fork)?;
-    let pid = sys::fork().map_err(&fork)?;
+    let pid = holding.fork_inside(spec)?;
     if pid == 0 {
         // Our copy of the writing end would keep the gate from ever reporting its end.
         drop(gate);

@@ -5,7 +5,7 @@ mod harness;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
-use harness::{Run, assert_has};
+use harness::{Run, assert_has, eventually};
 use runwarden_shim::files;
 use runwarden_shim::message::{FromShim, Stage, ToShim};
 use runwarden_shim::slot::Patience;
@@ -250,4 +250,28 @@ fn an_idle_shim_is_small() {
         eprintln!("idle shim: {resident} KiB resident, {private} KiB private, {dirty} KiB private and dirty");
     }
     assert!(resident <= 4096, "{resident} KiB resident");
+}
+
+#[test]
+fn a_starter_that_leaves_ends_of_children_unheard_does_not_deafen_the_shim() {
+    let mut run = Run::shell("exit 6");
+    run.deaf = true;
+    assert_has(&run.finish(), &[r#""exit_code":6"#]);
+}
+
+#[test]
+fn nothing_is_dropped_before_the_starter_has_read_it() {
+    let run = Run::of(&["seq", "1", "400000"]).with(|spec| spec.log_limit_bytes = 1 << 20);
+    let started = run.start();
+    let length = || std::fs::metadata(started.path(files::STDOUT_LOG)).map_or(0, |log| log.len());
+    eventually("full logs", || (length() > 1 << 20).then_some(()));
+    let log = std::fs::File::open(started.path(files::STDOUT_LOG)).expect("a log");
+    assert_eq!(runwarden_shim::hole::dropped(&log), None);
+    started.send(&ToShim::Seen {
+        stream: runwarden_shim::message::Stream::Stdout,
+        offset: u64::MAX,
+    });
+    assert_has(&started.exit_file(), &[r#""exit_code":0"#]);
+    let dropped = runwarden_shim::hole::dropped(&log).expect("a hole");
+    assert_eq!((dropped.start, length()), (64 << 10, 2_688_895));
 }

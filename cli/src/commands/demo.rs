@@ -158,7 +158,11 @@ impl Demo {
         let entity = self.entity("stubborn")?;
         expect("status", &entity["status"], "cancelled")?;
         expect("reason", &entity["reason"]["code"], "run.cancelled.force_kill")?;
-        expect("proof", &entity["reason"]["evidence"][0]["proof"], "subreaper_echild")?;
+        let proof = match entity["runtime"]["containment"].as_str() {
+            Some("cgroup") => "cgroup_empty",
+            _ => "subreaper_echild",
+        };
+        expect("proof", &entity["reason"]["evidence"][0]["proof"], proof)?;
         let hidden = std::fs::read_to_string(self.home.join("hidden.pid")).map_err(|error| error.to_string())?;
         let process = Path::new("/proc").join(hidden.trim());
         if process.exists() {

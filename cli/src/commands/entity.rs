@@ -2,7 +2,7 @@
 
 use runwarden_host::Host;
 use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp};
-use runwarden_host::verbs::{Standing, standing};
+use runwarden_host::verbs::{Standing, standing, standings};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -16,11 +16,20 @@ pub(super) fn settled(context: &Context, host: &Host, entity: Entity) -> Outcome
     if entity.terminal {
         return Ok(entity);
     }
-    let found = standing(host, entity)?;
+    Ok(told(context, standing(host, entity)?))
+}
+
+/// The same for a listing, in its order.
+pub(super) fn settled_all(context: &Context, host: &Host, entities: Vec<Entity>) -> Outcome<Vec<Entity>> {
+    let found = standings(host, entities)?;
+    Ok(found.into_iter().map(|found| told(context, found)).collect())
+}
+
+fn told(context: &Context, found: Standing) -> Entity {
     if let Standing::EndWaits(entity) = &found {
         context.warn_that_an_end_waits(&entity.reference);
     }
-    Ok(found.into_entity())
+    found.into_entity()
 }
 
 /// How it ended, in a word or two: `exit 7`, `SIGKILL`, `timeout`.

@@ -1,6 +1,6 @@
 //! `finish`: records the end of a run from its exit file. Shims start it; people need it never.
 
-use runwarden_host::verbs::settle;
+use runwarden_host::verbs::finish;
 
 use crate::context::Context;
 use crate::errors::Outcome;
@@ -15,9 +15,6 @@ pub(crate) struct Args {
 
 /// Records the end, if there is one and nobody has.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
-    let host = context.open()?;
-    if let Some(entity) = host.store().load(&args.id)? {
-        settle(&host, entity)?;
-    }
+    finish(context.config(), &args.id)?;
     Ok(Exit::DONE)
 }

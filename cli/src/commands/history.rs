@@ -182,8 +182,17 @@ fn admin_text(events: &[AdminEvent], page: &Page) -> Text {
             Text::styled(Style::Strong, &event.action),
             Text::of(if is_digest { &target[..12] } else { target }),
             Text::of(&event.actor),
-            Text::of(event.details.to_string()),
+            Text::of(in_brief(event).to_string()),
         ]);
     }
     table.text(page)
+}
+
+/// The particulars of an audit row without a guard's call, which is for programs.
+fn in_brief(event: &AdminEvent) -> Value {
+    let mut details = event.details.clone();
+    if let Some(members) = details.as_object_mut() {
+        members.remove("guarded");
+    }
+    details
 }

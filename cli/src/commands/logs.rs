@@ -1,10 +1,11 @@
 //! `logs`: what a run wrote, byte for byte, in order of arrival.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
 
 use runwarden_host::model::{Bytes, Entity, Timestamp};
-use runwarden_host::process::{RunDir, Segment, Stream};
+use runwarden_host::process::{Fate, RunDir, Segment, Stream, dropped};
 use runwarden_host::verbs::standing;
 use runwarden_host::{Host, Watch};
 use serde_json::json;
@@ -12,7 +13,7 @@ use serde_json::json;
 use crate::context::{Context, meant};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::output::{Form, compact};
+use crate::output::{Form, Style, Text, compact};
 
 /// Print what a run wrote, as it wrote it
 #[derive(Clone, Debug, clap::Args)]
@@ -100,6 +101,9 @@ fn follow(host: &Host, mut entity: Entity, directory: &RunDir, printer: &mut Pri
     }
 }
 
+/// Read and printed at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
 /// Prints segments of the logs, each byte once.
 struct Printer<'a> {
     context: &'a Context,
@@ -153,6 +157,12 @@ impl Printer<'_> {
             if left == 0 {
                 break;
             }
+            if segment.fate == Fate::Dropped {
+                // What is left of a line counts as one.
+                let begin = &mut begins[segment.stream as usize];
+                *begin = segment.bytes.end.min(*begin);
+                break;
+            }
             if let Some((from, found)) = last_lines(directory, segment, left)? {
                 begins[segment.stream as usize] = from;
                 left -= found;
@@ -176,17 +186,64 @@ impl Printer<'_> {
     }
 
     fn print(&mut self, directory: &RunDir, segment: &Segment, from: u64) -> std::io::Result<()> {
-        let mut log = File::open(directory.log(segment.stream))?;
-        log.seek(SeekFrom::Start(from))?;
-        let mut part = log.take(segment.bytes.end - from);
+        let end = segment.bytes.end;
+        if segment.fate == Fate::Dropped {
+            return self.print_mark(segment.stream, end - from);
+        }
+        let log = File::open(directory.log(segment.stream))?;
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut offset = from;
+        while offset < end {
+            let wanted = chunk.len().min(usize::try_from(end - offset).unwrap_or(usize::MAX));
+            let length = log.read_at(&mut chunk[..wanted], offset)?;
+            let next = offset + u64::try_from(length).unwrap_or(0);
+            // Looked at after reading: what was dropped in between reads as NUL.
+            let hole = dropped(&log).filter(|hole| hole.start < next && offset < hole.end);
+            match hole {
+                _ if length == 0 => break,
+                None => {
+                    self.print_bytes(segment, &chunk[..length])?;
+                    offset = next;
+                }
+                Some(hole) => {
+                    let resumes = hole.end.min(end);
+                    self.print_mark(segment.stream, resumes - offset)?;
+                    offset = resumes;
+                }
+            }
+        }
+        std::io::stdout().lock().flush()
+    }
+
+    fn print_bytes(&mut self, segment: &Segment, bytes: &[u8]) -> std::io::Result<()> {
         if self.context.output.form() == Form::Json {
-            return self.print_json(segment, BufReader::new(part));
+            return self.print_json(segment, bytes);
         }
         match segment.stream {
-            Stream::Output | Stream::Stdout => std::io::copy(&mut part, &mut std::io::stdout().lock())?,
-            Stream::Stderr => std::io::copy(&mut part, &mut std::io::stderr().lock())?,
-        };
-        std::io::stdout().lock().flush()
+            Stream::Output | Stream::Stdout => std::io::stdout().lock().write_all(bytes),
+            Stream::Stderr => std::io::stderr().lock().write_all(bytes),
+        }
+    }
+
+    /// Says that bytes are missing here, beside what the program wrote: never among it.
+    fn print_mark(&mut self, stream: Stream, bytes: u64) -> std::io::Result<()> {
+        if self.context.output.form() == Form::Json {
+            if !self.lines[stream as usize].bytes.is_empty() {
+                self.print_line(stream)?;
+            }
+            let document = json!({"at": null, "stream": word(stream), "dropped_bytes": bytes});
+            return self
+                .context
+                .output
+                .bytes(format!("{}\n", compact(&document)).as_bytes());
+        }
+        std::io::stdout().lock().flush()?;
+        let said = format!(
+            "[{bytes} bytes of {} were dropped here, to stay within the log limit]",
+            word(stream)
+        );
+        self.context.output.note(&Text::styled(Style::Dim, said));
+        Ok(())
     }
 
     /// A document for each line, as soon as it is whole: base64 where it is not UTF-8.
@@ -215,24 +272,26 @@ impl Printer<'_> {
     }
 
     fn print_line(&mut self, stream: Stream) -> std::io::Result<()> {
-        let word = match stream {
-            Stream::Output => "output",
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        };
         let line = std::mem::take(&mut self.lines[stream as usize]);
         let ms = line.at_ms.and_then(|ms| i64::try_from(ms).ok());
         let at = ms.map(|ms| Timestamp::from_ms(ms).to_rfc3339());
-        let document = json!({"at": at, "stream": word, "line": Bytes(line.bytes)});
+        let document = json!({"at": at, "stream": word(stream), "line": Bytes(line.bytes)});
         self.context
             .output
             .bytes(format!("{}\n", compact(&document)).as_bytes())
     }
 }
 
+fn word(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Output => "output",
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    }
+}
+
 /// Where the earliest of the last lines that begin in a segment begins, and how many they are, at most `wanted`.
 fn last_lines(directory: &RunDir, segment: &Segment, wanted: usize) -> std::io::Result<Option<(u64, usize)>> {
-    const CHUNK_BYTES: u64 = 64 << 10;
     let mut log = File::open(directory.log(segment.stream))?;
     // A line begins after a newline; whether one begins with the segment is told by the byte before it.
     let first = segment.bytes.start.saturating_sub(1);
@@ -240,7 +299,7 @@ fn last_lines(directory: &RunDir, segment: &Segment, wanted: usize) -> std::io::
     let mut found = 0;
     let mut chunk = Vec::new();
     while end > first {
-        let from = end.saturating_sub(CHUNK_BYTES).max(first);
+        let from = end.saturating_sub(CHUNK_BYTES as u64).max(first);
         log.seek(SeekFrom::Start(from))?;
         chunk.clear();
         (&mut log).take(end - from).read_to_end(&mut chunk)?;

@@ -6,10 +6,10 @@ use runwarden_host::Host;
 use runwarden_host::model::{DurationMs, Entity, singular};
 use runwarden_host::process::Living;
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{EntityView, Seen, view};
+use runwarden_host::verbs::{EntityView, Seen, views};
 use serde_json::Value;
 
-use super::entity::{cause, command_line, duration, ended_at, settled};
+use super::entity::{cause, command_line, duration, ended_at, settled_all};
 use super::processes;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
@@ -101,10 +101,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         (mentioned(context, &host, &references.words)?, false)
     };
     entities.truncate(args.limit.unwrap_or(usize::MAX));
-    let mut views: Vec<EntityView> = entities
-        .into_iter()
-        .map(|entity| Ok(view(&host, entity)?))
-        .collect::<Outcome<_>>()?;
+    let mut views = views(&host, entities)?;
     let seen = if args.processes {
         look(&host, &mut views)?
     } else {
@@ -138,11 +135,11 @@ struct References {
 
 /// The kind among the words, and the rest.
 fn split(host: &Host, words: &[String]) -> Outcome<(Option<String>, References)> {
-    let kinds = host.kinds()?;
     let mut references = References {
         words: Vec::new(),
         failure: None,
     };
+    let kinds = if words.is_empty() { Vec::new() } else { host.kinds()? };
     let mut kind: Option<String> = None;
     for word in words {
         match singular(word, &kinds) {
@@ -173,7 +170,7 @@ fn mentioned(context: &Context, host: &Host, words: &[String]) -> Outcome<Vec<En
     }
     let mut seen = HashSet::new();
     let distinct = chosen.entities.into_iter().filter(|entity| seen.insert(entity.row));
-    distinct.map(|entity| settled(context, host, entity)).collect()
+    settled_all(context, host, distinct.collect())
 }
 
 /// What selectors choose; whether more ended earlier.
@@ -189,12 +186,7 @@ fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> O
     }
     let lately = args.selectors.is_empty() && args.statuses.is_empty() && query.terminal.is_none();
     if !lately {
-        let listed: Vec<Entity> = host
-            .store()
-            .list(&query)?
-            .into_iter()
-            .map(|entity| settled(context, host, entity))
-            .collect::<Outcome<_>>()?;
+        let listed = settled_all(context, host, host.store().list(&query)?)?;
         let still = |entity: &Entity| !args.live || !entity.terminal;
         return Ok((listed.into_iter().filter(still).collect(), false));
     }
@@ -202,10 +194,7 @@ fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> O
         terminal: Some(false),
         ..query.clone()
     })?;
-    let mut entities: Vec<Entity> = alive
-        .into_iter()
-        .map(|entity| settled(context, host, entity))
-        .collect::<Outcome<_>>()?;
+    let mut entities = settled_all(context, host, alive)?;
     let limit = Some(ENDED_MAX.saturating_add(1));
     let ended = host.store().list(&EntityQuery {
         terminal: Some(true),

@@ -1,5 +1,6 @@
 //! The commands: a file for each, with its arguments, what it does, and its report. None of them prints.
 
+pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod create;
 pub(crate) mod demo;

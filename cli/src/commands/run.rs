@@ -5,10 +5,11 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use runwarden_host::Host;
-use runwarden_host::model::{Create, Entity};
-use runwarden_host::process::{AtLogout, Io, Login, ignore_hangup};
+use runwarden_host::model::{Create, Ended, Entity};
+use runwarden_host::process::{AtLogout, Io, Login, ParentTie, ignore_hangup};
 use runwarden_host::verbs::{
-    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, run, view,
+    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, observed_exit, run,
+    view,
 };
 use serde_json::Value;
 
@@ -52,6 +53,9 @@ pub(crate) struct Args {
         help_heading = "How it is attended"
     )]
     on_hangup: OnHangup,
+    /// Stop everything it started when this command ends, however it ends
+    #[arg(long, conflicts_with = "detach", help_heading = "How it is attended")]
+    die_with_parent: bool,
     /// Say nothing beside the program's own output
     #[arg(short, long, help_heading = "How it is attended")]
     quiet: bool,
@@ -63,6 +67,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "EXAMPLES
   runwarden run -- make test
   runwarden run --detach --name nightly --timeout 2h -- ./nightly.sh
+  runwarden run --die-with-parent --contain cgroup -- ./helper
   runwarden run --kind session --tag team=core --env TOKEN -- agent --task 7
   runwarden run --expect-artifact 'dist/*.tar.gz' -- ./build.sh
 
@@ -112,6 +117,11 @@ fn begin(context: &Context, args: &Args, io: Io) -> Result<(Host, Begun), Box<Fa
         work: args.work.work(&args.argv)?,
         inherited: inherited(),
         io,
+        parent: if args.die_with_parent {
+            ParentTie::DieWithStarter
+        } else {
+            ParentTie::Survive
+        },
     };
     let begun = run(&host, start).map_err(Failure::from)?;
     Ok((host, begun))
@@ -185,6 +195,12 @@ fn foreground(context: &Context, args: &Args) -> Outcome<Exit> {
                 .hint("add --detach, or leave --json out"),
         );
     }
+    if args.die_with_parent && args.on_hangup == OnHangup::Detach {
+        return Err(
+            Failure::usage("--die-with-parent ends with this command what --on-hangup detach would keep")
+                .hint("leave one of them out"),
+        );
+    }
     let streams = Streams::found();
     let system = |error: anyhow::Error| {
         let failure = Failure::new(Exit::RUN_FAILED, "system", error.to_string());
@@ -252,9 +268,15 @@ fn ended(context: &Context, host: &Host, args: &Args, entity: &Entity) -> Exit {
         say_ended(context, host, entity);
     }
     if entity.terminal {
-        crate::foreground::exit_code(entity)
-    } else {
-        Exit::UNFINISHED
+        return crate::foreground::exit_code(entity);
+    }
+    match observed_exit(host, entity) {
+        // Over, and no success: a policy that refused the end does not make one of it.
+        Ok(Some(Ended::Exited(0) | Ended::Unobserved)) => Exit::NO,
+        Ok(Some(Ended::Exited(code))) => Exit::of_program(Some(code), None).unwrap_or(Exit::NO),
+        Ok(Some(Ended::Signalled(signal))) => Exit::of_program(None, Some(signal)).unwrap_or(Exit::NO),
+        Ok(None) => Exit::UNFINISHED,
+        Err(error) => context.output.failure(&Failure::from(error)),
     }
 }
 

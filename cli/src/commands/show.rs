@@ -154,6 +154,7 @@ fn runtime_line(runtime: &Value) -> Option<String> {
         words.push(format!("pid {pid}"));
     }
     words.extend(runtime["containment"].as_str().map(|held| format!("held by {held}")));
+    words.extend(runtime["cgroup"].as_str().map(str::to_owned));
     if runtime["stop_unconfirmed"] == Value::Bool(true) {
         words.push("stop unconfirmed".to_owned());
     }

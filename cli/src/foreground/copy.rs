@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 
 use anyhow::{Context, Result};
-use runwarden_host::process::{Control, RunDir, Stream};
+use runwarden_host::process::{Control, ProcessError, RunDir, Stream};
 
 /// Read and written at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -22,9 +22,14 @@ struct Source {
     path: std::path::PathBuf,
     log: Option<File>,
     offset: u64,
+    /// What of it the shim was told.
+    told: u64,
     /// Whoever read our stream is gone.
     closed: bool,
 }
+
+/// Far less than the least that a run keeps.
+const TELL_EVERY_BYTES: u64 = 256 << 10;
 
 /// Copied of a stream before signals and keys get their turn: a program may write faster than a terminal takes it.
 const CHUNKS_A_TURN: usize = 16;
@@ -50,6 +55,7 @@ impl Copier {
             path: directory.log(stream),
             log: None,
             offset: 0,
+            told: 0,
             closed: false,
         };
         Self {
@@ -80,16 +86,29 @@ impl Copier {
             if part == Copied::Part {
                 copied = Copied::Part;
             }
-            if let (Some(control), Reader::Gone) = (control, reader) {
-                // A shim that is gone has closed it.
-                let _ = control.close_stream(source.stream);
-            }
+            let Some(control) = control else { continue };
+            // A shim that is gone has closed it, and drops nothing.
+            let _ = match reader {
+                Reader::Gone => control.close_stream(source.stream),
+                Reader::There => source.tell(control),
+            };
         }
         Ok(copied)
     }
 }
 
 impl Source {
+    /// Tells the shim, now and then, what it may drop; of a stream that nobody looks at any more, everything.
+    fn tell(&mut self, control: &Control) -> Result<(), ProcessError> {
+        let seen = if self.closed { u64::MAX } else { self.offset };
+        if seen - self.told < TELL_EVERY_BYTES {
+            return Ok(());
+        }
+        control.seen(self.stream, seen)?;
+        self.told = seen;
+        Ok(())
+    }
+
     fn copy_new(&mut self) -> Result<(Reader, Copied)> {
         let mut chunk = vec![0; CHUNK_BYTES];
         for _ in 0..CHUNKS_A_TURN {

@@ -13,7 +13,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Result;
-use runwarden_host::model::{Cause as EndCause, DurationMs, Entity};
+use runwarden_host::model::{Cause as EndCause, DurationMs, Entity, Runtime};
 use runwarden_host::process::{Cause, Event, Patience, Slot, boottime_ms};
 use runwarden_host::verbs::{Running, settle};
 use runwarden_host::{Host, Watch};
@@ -134,7 +134,9 @@ async fn recorded_end(
             entity = settle(host, found)?;
         }
         let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-        if entity.terminal || runtimes.iter().all(|runtime| runtime.stop_unconfirmed) {
+        // A stopped run whose status is no end stays so: its policy has no way from there to the end it had.
+        let is_over = |runtime: &Runtime| runtime.is_stopped() || runtime.stop_unconfirmed;
+        if entity.terminal || runtimes.iter().all(is_over) {
             return Ok(entity);
         }
         copier.copy_new(attendant.control.as_ref().map(AsyncFd::get_ref))?;

@@ -28,6 +28,8 @@ pub struct HistoryRow {
     pub policy_digest: String,
     /// What the caller added.
     pub metadata: Value,
+    /// The call of the guard that admitted it: component, request and decision. Null when none was asked.
+    pub guarded: Value,
 }
 
 /// An end or an announced status, as told to handlers and consumers.

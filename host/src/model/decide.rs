@@ -117,15 +117,12 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         return Decision::Invalid(invalid);
     }
     let admin = override_event(entity, command, crossing, now);
-    let mut after = entity.clone();
+    let mut after = entity.successor(&command.reason, now);
     for (name, value) in &fitted.patch {
         after.set_field(name, value);
     }
     after.enter(lifecycle, &command.target);
     measure_end(lifecycle, entity, &mut after, &fitted.patch, now);
-    after.reason = command.reason.clone();
-    after.version = entity.version.saturating_add(1);
-    after.updated_at = now;
     if after.terminal {
         after.unique_key = None;
     }
@@ -140,6 +137,7 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         version: after.version,
         policy_digest: entity.policy.digest.clone(),
         metadata: command.metadata.clone(),
+        guarded: Value::Null,
     };
     Decision::Apply(Box::new(Change {
         after,
@@ -215,6 +213,7 @@ pub fn create(
         version: 1,
         policy_digest: policy.digest.clone(),
         metadata: command.metadata.clone(),
+        guarded: Value::Null,
     };
     Ok(NewEntity {
         entity,
@@ -381,7 +380,13 @@ fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
 }
 
 fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Option<Conflict> {
-    let found = Found::of(entity);
+    let conflict = |code, message| {
+        Some(Conflict {
+            found: Found::of(entity),
+            code,
+            message,
+        })
+    };
     if let Some(expected) = &command.expected_statuses
         && !expected.contains(&entity.status)
     {
@@ -390,30 +395,21 @@ fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Optio
         } else {
             expected.join(" or ")
         };
-        let message = format!("expected status {wanted}, found {}", entity.status);
-        return Some(Conflict {
-            found,
-            code: "status",
-            message,
-        });
+        return conflict("status", format!("expected status {wanted}, found {}", entity.status));
     }
     if let Some(expected) = command.expected_version.filter(|expected| *expected != entity.version) {
-        let message = format!("expected version {expected}, found {}", entity.version);
-        return Some(Conflict {
-            found,
-            code: "version",
-            message,
-        });
+        return conflict(
+            "version",
+            format!("expected version {expected}, found {}", entity.version),
+        );
     }
     let (name, wanted) = guards
         .iter()
         .find(|(name, wanted)| !json_equal(&entity.field(name), wanted))?;
-    let message = format!("expected {name} = {wanted}, found {}", entity.field(name));
-    Some(Conflict {
-        found,
-        code: "guard",
-        message,
-    })
+    conflict(
+        "guard",
+        format!("expected {name} = {wanted}, found {}", entity.field(name)),
+    )
 }
 
 fn crossing<'a>(lifecycle: &'a Lifecycle, entity: &Entity, command: &'a Transition) -> Result<Crossing<'a>, Refusal> {

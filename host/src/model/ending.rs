@@ -102,6 +102,8 @@ pub enum Ended {
 pub enum Ending {
     /// No stop was going on: the end is the program's own.
     Natural,
+    /// No stop was going on, and the kernel killed it for want of memory.
+    OutOfMemory,
     /// The deadline had passed.
     TimedOut,
     /// The terminal had gone.
@@ -121,12 +123,18 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// Whether no stop of ours led to it.
+    pub const fn is_its_own(self) -> bool {
+        matches!(self, Self::Natural | Self::OutOfMemory)
+    }
+
     /// The cause kept in the field: how the process ended.
     pub const fn cause(self, ended: Ended) -> Cause {
         match (self, ended) {
             (Self::Natural, Ended::Exited(_)) => Cause::Exit,
             (Self::Natural, Ended::Signalled(_)) => Cause::Signal,
             (Self::Natural, Ended::Unobserved) => Cause::Unobserved,
+            (Self::OutOfMemory, _) => Cause::Oom,
             (Self::TimedOut, _) => Cause::Timeout,
             (Self::HungUp, _) => Cause::Hangup,
             (Self::HostRestarted, _) => Cause::HostRestarted,
@@ -151,7 +159,7 @@ pub fn judge(lifecycle: &Lifecycle, status: &str, ending: Ending, ended: Ended, 
         .find(by_row);
     let by_rule = |outcome: &Outcome| Some(named.map_or_else(|| outcome.clone(), |row| row.outcome.clone()));
     match ending {
-        Ending::Natural => rows.iter().find(by_row).map(|row| row.outcome.clone()),
+        Ending::Natural | Ending::OutOfMemory => rows.iter().find(by_row).map(|row| row.outcome.clone()),
         Ending::TimedOut => by_rule(&rule.timed_out),
         Ending::HungUp => by_rule(&rule.hung_up),
         Ending::Interrupted => by_rule(&rule.interrupted),

@@ -218,11 +218,39 @@ impl Entity {
         all
     }
 
+    /// The next version, in no status yet: what the reason and the status replace is not copied, for this is done with
+    /// every write.
+    pub(crate) fn successor(&self, reason: &Reason, now: Timestamp) -> Self {
+        Self {
+            row: self.row,
+            reference: self.reference.clone(),
+            name: self.name.clone(),
+            status: String::new(),
+            terminal: false,
+            success: false,
+            version: self.version.saturating_add(1),
+            reason: reason.clone(),
+            policy: self.policy.clone(),
+            fields: self.fields.clone(),
+            structural: self.structural.clone(),
+            tags: self.tags.clone(),
+            unique_key: self.unique_key.clone(),
+            fence: self.fence,
+            root: self.root.clone(),
+            generation: self.generation,
+            chain_parent: self.chain_parent.clone(),
+            notify: self.notify.clone(),
+            created_at: self.created_at,
+            updated_at: now,
+        }
+    }
+
     /// Moves to a status and takes what its policy says of it.
     pub(crate) fn enter(&mut self, lifecycle: &Lifecycle, status: &str) {
-        self.status = status.to_owned();
-        self.terminal = lifecycle.is_terminal(status);
-        self.success = lifecycle.is_success(status);
+        let declared = lifecycle.status(status);
+        status.clone_into(&mut self.status);
+        self.terminal = declared.is_some_and(|declared| declared.terminal);
+        self.success = declared.is_some_and(|declared| declared.success);
     }
 
     /// When something is due for it: the next attempt, or the end of its lease; none when nothing is, or it ended.

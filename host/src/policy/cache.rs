@@ -16,6 +16,8 @@ use sha2::Sha256;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::code::load;
+
 /// Length of an HMAC-SHA256, and of its key.
 const MAC_BYTES: usize = 32;
 
@@ -58,6 +60,7 @@ impl Cache {
         if let Some(component) = key.as_ref().and_then(|key| read(engine, &path, key)) {
             return Ok(component);
         }
+        // In this process: what was installed was compiled within bounds once, and the same again takes the same.
         let component = Component::new(engine, bytes()?)?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if let Some(key) = key
@@ -138,7 +141,7 @@ fn read(engine: &Engine, path: &Path, key: &[u8; MAC_BYTES]) -> Option<Component
     }
     // SAFETY: the bytes are what `serialize` gave for this component: only a holder of the private key could have made
     // the tag.
-    unsafe { Component::deserialize(engine, code) }.ok()
+    unsafe { load(engine, code) }.ok()
 }
 
 fn write(path: &Path, component: &Component, key: &[u8; MAC_BYTES]) -> wasmtime::Result<()> {

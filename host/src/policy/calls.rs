@@ -14,7 +14,9 @@ use super::fault::PolicyFault;
 use super::instance::{CallState, classify, classify_start, store};
 use super::limits::Limits;
 use super::text::line;
-use crate::model::{Actor, DurationMs, Entity, Fields, HistoryRow, Lifecycle, Outcome, Reason, Timestamp};
+use crate::model::{
+    Actor, Descriptor, DurationMs, Entity, Fields, HistoryRow, Lifecycle, Outcome, Reason, Structural, Timestamp,
+};
 
 /// A component ready to be called.
 pub(super) struct Callable<'a> {
@@ -83,6 +85,8 @@ pub struct VerdictRequest<'a> {
     pub signal: Option<i64>,
     /// The cause's word.
     pub cause: &'a str,
+    /// The reason code of a stop that was wanted before the end.
+    pub stop_intent: Option<&'a str>,
     /// When it started.
     pub started_at: Timestamp,
     /// When it ended.
@@ -295,12 +299,13 @@ impl<'a> Callable<'a> {
 
 fn ending(lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> execution::Ending {
     let artifacts = asked.artifacts.iter();
+    let (attempt, attempts_left) = attempts(lifecycle.descriptor(), &asked.entity.structural);
     execution::Ending {
         entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
         exit_code: asked.exit_code,
         signal: asked.signal,
         cause: asked.cause.to_owned(),
-        stop_intent: None,
+        stop_intent: asked.stop_intent.map(str::to_owned),
         started_at: asked.started_at.as_ms(),
         ended_at: asked.ended_at.as_ms(),
         duration: asked.duration.as_ms(),
@@ -309,8 +314,8 @@ fn ending(lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> execution::Endin
             system,
             max_resident_bytes,
         }),
-        attempt: asked.entity.structural.attempt.unwrap_or(1),
-        attempts_left: 0,
+        attempt,
+        attempts_left,
         artifacts: artifacts
             .map(|(kind, location)| execution::Artifact {
                 kind: kind.clone(),
@@ -327,4 +332,15 @@ fn ending(lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> execution::Endin
         surroundings: asked.surroundings.shown(),
         ext: Vec::new(),
     }
+}
+
+/// Which start this was, and how many are left: work that is neither leased nor tried again has this one.
+pub(super) fn attempts(descriptor: &Descriptor, structural: &Structural) -> (i64, i64) {
+    let (made, most) = match (&descriptor.lease, &descriptor.retry) {
+        (Some(rule), _) => (structural.lease_attempts, rule.attempts),
+        (None, Some(rule)) => (structural.attempt, rule.attempts),
+        (None, None) => (structural.attempt, 0),
+    };
+    let left = made.map_or(0, |made| most.saturating_sub(made).max(0));
+    (made.unwrap_or(1), left)
 }

@@ -1,11 +1,9 @@
 //! From a stranger's file to something that may be installed: checked in order, every problem told, nothing written.
 
-use wasmtime::component::Component;
-
 use super::answers::Answer;
 use super::calls::Callable;
+use super::code::Code;
 use super::convert::{self, sha256_hex};
-use super::engine::engine;
 use super::fault::{InstallError, PolicyFault};
 use super::inspect::{Inspected, inspect};
 use super::instance::link;
@@ -31,17 +29,28 @@ pub struct Candidate {
 /// Checks a policy's bytes: size, digest, validity, imports, exports and their types, then `describe` twice in two fresh stores, whose
 /// answers must be equal, then the descriptor whole. No store is touched.
 ///
+/// `compile` is given the label for messages and the bytes, once they are found valid: [`super::compile_here`], or a
+/// compiler that is bounded.
+///
 /// # Errors
-/// [`InstallError`] with every problem found at the first step that finds any.
-pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> {
+/// [`InstallError`] with every problem found at the first step that finds any, or what `compile` failed with.
+pub fn prepare<E: From<InstallError>>(
+    bytes: &[u8],
+    limits: Limits,
+    compile: impl FnOnce(&str, &[u8]) -> Result<Code, E>,
+) -> Result<Candidate, E> {
     let digest = sha256_hex(bytes);
     let inspected = inspect(bytes, limits)?;
     if !inspected.exports("lifecycle") {
-        return Err(InstallError::problem(
-            "exports",
-            "a handler, not a policy: it exports no runwarden:policy/lifecycle",
-        ));
+        let message = "a handler, not a policy: it exports no runwarden:policy/lifecycle";
+        return Err(InstallError::problem("exports", message).into());
     }
+    let code = compile(&digest[..12], bytes)?;
+    Ok(admit(digest, inspected, &code, limits)?)
+}
+
+/// What running the component shows.
+fn admit(digest: String, inspected: Inspected, code: &Code, limits: Limits) -> Result<Candidate, InstallError> {
     let label = &digest[..12];
     let not_loadable = |error: wasmtime::Error| {
         InstallError::Fault(PolicyFault::NotLoadable {
@@ -49,9 +58,7 @@ pub fn prepare(bytes: &[u8], limits: Limits) -> Result<Candidate, InstallError> 
             why: line(&format!("{error:#}")),
         })
     };
-    let component = engine()
-        .and_then(|engine| Component::new(engine, bytes))
-        .map_err(not_loadable)?;
+    let component = code.load().map_err(not_loadable)?;
     let pre = link(&component).map_err(not_loadable)?;
     let callable = Callable::new(label, &pre, limits);
     callable.start().map_err(InstallError::Fault)?;

@@ -19,6 +19,29 @@ pub struct Limits {
     pub stack_bytes: usize,
     /// The size of the component itself.
     pub component_bytes: usize,
+    /// What compiling it may take.
+    pub compile: CompileLimits,
+}
+
+/// What compiling one component may take: what a few bytes of it cost the compiler is a stranger's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompileLimits {
+    /// Processor time, all threads together, in whole seconds: what decides, because a busy machine does not change it.
+    pub processor: Duration,
+    /// Time on the clock: the backstop for what waits instead of working.
+    pub wall: Duration,
+    /// Memory that the compiler may write to.
+    pub memory_bytes: usize,
+}
+
+impl CompileLimits {
+    /// An interpreter of a whole language, compiled into a component of the largest size admitted, takes a third of the
+    /// time and of the memory; the policies that ship take a tenth of a second.
+    pub const DEFAULT: Self = Self {
+        processor: Duration::from_secs(60),
+        wall: Duration::from_secs(180),
+        memory_bytes: 1 << 30,
+    };
 }
 
 impl Limits {
@@ -31,6 +54,7 @@ impl Limits {
         host_call_bytes: 4 << 20,
         stack_bytes: 512 << 10,
         component_bytes: 8 << 20,
+        compile: CompileLimits::DEFAULT,
     };
 }
 
@@ -39,6 +63,9 @@ impl Default for Limits {
         Self::DEFAULT
     }
 }
+
+/// Threads of a compiler: each needs memory of its own, which must not depend on the machine.
+pub(crate) const COMPILE_THREADS: usize = 4;
 
 /// Instances, tables and memories of one component: a composed component has a few of each.
 pub(super) const INSTANCES_MAX: usize = 64;

@@ -107,6 +107,14 @@ impl Control {
         self.send(&ToShim::CloseStream(stream), &[])
     }
 
+    /// The starter has read this stream's log so far: what it has not read is not dropped, and the program waits.
+    ///
+    /// # Errors
+    /// As [`Control::close_stream`].
+    pub fn seen(&self, stream: Stream, offset: u64) -> Result<(), ProcessError> {
+        self.send(&ToShim::Seen { stream, offset }, &[])
+    }
+
     /// The starter has closed its end of the program's standard input; the shim closes its own.
     ///
     /// # Errors

@@ -30,7 +30,8 @@ pub struct ExitRecord {
     pub term_signal: Option<i32>,
     /// Whether it left a core.
     pub core_dumped: bool,
-    /// `exit`, `signal`, or the cause of the stop that was going on when the worker ended.
+    /// `exit`, `signal`, `oom` (a SIGKILL that was not ours, while the kernel killed in the memory cgroup the worker was
+    /// in), or the cause of the stop that was going on when the worker ended.
     pub cause: String,
     /// The stop, if there was one, before or after the worker's end.
     pub stop: Option<StopRecord>,
@@ -48,8 +49,14 @@ pub struct ExitRecord {
     pub max_rss_bytes: u64,
     /// The boot it ended in.
     pub boot_id: String,
+    /// How many processes the kernel killed for want of memory in the worker's memory cgroup while it ran.
+    #[serde(default)]
+    pub oom_kills: u64,
     /// Output that could not be written to a log.
     pub lost_output_bytes: u64,
+    /// Output that was dropped again, so that the logs stay within their limit.
+    #[serde(default)]
+    pub dropped_output_bytes: u64,
     /// Set when the program never executed.
     pub spawn_error: Option<SpawnErrorRecord>,
     /// What is known of everything the run started.
@@ -88,12 +95,26 @@ pub struct SpawnErrorRecord {
 pub struct SetRecord {
     /// Whether it was seen empty.
     pub empty: bool,
-    /// What proves it: `subreaper_echild`.
+    /// What proves it: `namespace_ended` or `cgroup_empty` where the set has one, else `subreaper_echild`, or
+    /// `subreaper_but_for_spared` when runs that were started inside live on.
     pub proof: Option<String>,
+    /// Shims and finishing commands of other runs that lived below the shim and were spared.
+    #[serde(default)]
+    pub spared: Vec<Spared>,
     /// Who lived when this was written; as many as there was room for.
     pub survivors: Vec<Survivor>,
     /// How many lived.
     pub survivors_total: usize,
+}
+
+/// A process of a run that was started from inside this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spared {
+    /// The run it belongs to; another home's, perhaps.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Its number.
+    pub pid: i32,
 }
 
 /// A process that lives on.

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use runwarden_shim::stat;
+use runwarden_shim::spared::Spared;
+use runwarden_shim::{files, stat};
 
 use super::ProcessError;
 use super::exit::Survivor;
@@ -51,11 +52,15 @@ pub fn is_inside(shim: &Identity, place: &Place) -> Inside {
     Inside::Unknown
 }
 
-/// Who lives below a shim, as far as one look sees: for naming survivors, never as proof that there are none.
+/// Who lives below a shim and is of its run, as far as one look sees: for naming survivors, never as proof that there
+/// are none. Runs that were started inside the run are left out, with everything below them.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn members_below(shim: i32) -> Result<Vec<Survivor>, ProcessError> {
+    // A shim works in its run directory.
+    let mut spared = Spared::at(format!("/proc/{shim}/cwd/{}", files::SPARED).as_ref());
+    spared.refresh();
     let directory = fs::read_dir("/proc").map_err(ProcessError::file("read", "/proc"))?;
     let pids = directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let mut rest: Vec<_> = pids.filter_map(|pid| Some((pid, stat::read(pid).ok()?))).collect();
@@ -63,6 +68,9 @@ pub fn members_below(shim: i32) -> Result<Vec<Survivor>, ProcessError> {
     let mut parents = vec![shim];
     while let Some(parent) = parents.pop() {
         for (pid, stat) in rest.extract_if(.., |(_, stat)| stat.parent == parent) {
+            if spared.holds(pid) {
+                continue;
+            }
             parents.push(pid);
             if !stat.is_dead() {
                 let comm = String::from_utf8_lossy(stat.name()).into_owned();

@@ -1,9 +1,21 @@
 //! The logs of a run, back in order of arrival.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
+use std::path::Path;
 
 use runwarden_shim::message::Stream;
 use runwarden_shim::order::{self, Record};
+
+/// Whether bytes are in a log still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// They can be read.
+    Kept,
+    /// They were dropped, so that the log stays within its limit.
+    Dropped,
+}
 
 /// A stretch of one log that arrived before the next segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +26,59 @@ pub struct Segment {
     pub stream: Stream,
     /// Which bytes of it.
     pub bytes: Range<u64>,
+    /// Whether they are there.
+    pub fate: Fate,
+}
+
+/// Which bytes of a log were dropped; none where nothing was. A log that is written may drop more at any time: who reads
+/// one asks again after each reading, because dropped bytes read as NUL.
+#[must_use]
+pub fn dropped(log: &File) -> Option<Range<u64>> {
+    runwarden_shim::hole::dropped(log)
+}
+
+/// The content of the order log, without what it has dropped.
+pub(super) fn read_order(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut log = File::open(path)?;
+    let mut order = Vec::new();
+    if let Some(dropped) = dropped(&log) {
+        (&log).seek(SeekFrom::Start(0))?;
+        (&log).take(dropped.start).read_to_end(&mut order)?;
+        log.seek(SeekFrom::Start(dropped.end))?;
+    } else {
+        log.seek(SeekFrom::Start(0))?;
+    }
+    log.read_to_end(&mut order)?;
+    Ok(order)
+}
+
+/// Tells the bytes that were dropped from those that can be read.
+pub(super) fn mark(segments: Vec<Segment>, dropped: impl Fn(Stream) -> Option<Range<u64>>) -> Vec<Segment> {
+    let mut marked: Vec<Segment> = Vec::new();
+    for segment in segments {
+        let Range { start, end } = segment.bytes;
+        let hole = dropped(segment.stream).unwrap_or(end..end);
+        let (from, to) = (hole.start.clamp(start, end), hole.end.clamp(start, end));
+        let parts = [
+            (start..from, Fate::Kept),
+            (from..to, Fate::Dropped),
+            (to..end, Fate::Kept),
+        ];
+        for (bytes, fate) in parts.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
+            match marked.last_mut() {
+                // One mark for what was dropped of a stream at a stretch.
+                Some(last) if fate == Fate::Dropped && last.fate == fate && last.stream == segment.stream => {
+                    last.bytes.end = bytes.end;
+                }
+                _ => marked.push(Segment {
+                    bytes,
+                    fate,
+                    ..segment.clone()
+                }),
+            }
+        }
+    }
+    marked
 }
 
 /// Puts the logs in order: `order` is the content of the order log, `length` says how long each log is now.
@@ -32,6 +97,7 @@ pub(super) fn segments(order: &[u8], length: impl Fn(Stream) -> u64) -> Vec<Segm
                 at_ms: Some(record.at_ms),
                 stream: record.stream,
                 bytes,
+                fate: Fate::Kept,
             });
         }
     }
@@ -41,6 +107,7 @@ pub(super) fn segments(order: &[u8], length: impl Fn(Stream) -> u64) -> Vec<Segm
                 at_ms: None,
                 stream,
                 bytes: 0..end,
+                fate: Fate::Kept,
             });
         }
     }
@@ -107,5 +174,28 @@ mod tests {
             0,
             &[(None, Stream::Stdout, 0..3), (Some(1), Stream::Stdout, 3..4)],
         );
+    }
+
+    #[test]
+    fn what_was_dropped_is_told_once_and_nothing_is_told_twice() {
+        let log = order(&[
+            (1, Stream::Stdout, 0),
+            (2, Stream::Stdout, 10),
+            (3, Stream::Stdout, 20),
+            (4, Stream::Stderr, 0),
+        ]);
+        let length = |stream| if stream == Stream::Output { 0 } else { 30 };
+        let dropped = |stream| (stream == Stream::Stdout).then_some(5..25);
+        let found: Vec<_> = mark(segments(&log, length), dropped)
+            .into_iter()
+            .map(|s| (s.stream, s.bytes, s.fate))
+            .collect();
+        let expected = [
+            (Stream::Stdout, 0..5, Fate::Kept),
+            (Stream::Stdout, 5..25, Fate::Dropped),
+            (Stream::Stdout, 25..30, Fate::Kept),
+            (Stream::Stderr, 0..30, Fate::Kept),
+        ];
+        assert_eq!(found, expected);
     }
 }

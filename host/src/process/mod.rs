@@ -8,10 +8,13 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod bounded;
+mod containment;
 mod control;
 mod error;
 mod evidence;
 mod exit;
+mod finishing;
 mod hangup;
 mod identity;
 mod inside;
@@ -28,21 +31,24 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use bounded::{BoundedEnd, bound_self, run_bounded};
+pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
-pub use exit::{ExitFile, ExitRecord, SetRecord, SpawnErrorRecord, StopRecord, Survivor};
+pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
+pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
 pub use inside::{Inside, is_inside, members_below};
 pub use living::{Living, living_below};
 pub use logout::{AtLogout, Login};
-pub use logs::Segment;
+pub use logs::{Fate, Segment, dropped};
 pub use pidfd::{PidFd, Sent, signal};
 pub use rundir::{RunDir, ShimLock};
 pub use runwarden_shim::message::{Stage, Stream};
 pub use runwarden_shim::slot::{Cause, Patience, Slot};
-pub use runwarden_shim::spec::Window;
+pub use runwarden_shim::spec::{Containment as HeldBy, Window};
 pub use rustix::process::Signal;
 pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};

@@ -243,19 +243,22 @@ impl RunDir {
         Ok(())
     }
 
-    /// The logs in order of arrival. Every byte that is there now is in exactly one segment.
+    /// The logs in order of arrival. Every byte that is or was there is in exactly one segment.
     ///
     /// # Errors
     /// When the order log exists and cannot be read.
     pub fn segments(&self) -> Result<Vec<Segment>, ProcessError> {
         let path = self.path.join(files::ORDER_LOG);
         // Lengths after the order: a byte that arrives in between belongs to the last segment of its stream.
-        let order = match fs::read(&path) {
+        let order = match logs::read_order(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             other => other.map_err(ProcessError::file("read", path))?,
         };
-        Ok(logs::segments(&order, |stream| {
+        let segments = logs::segments(&order, |stream| {
             fs::metadata(self.log(stream)).map_or(0, |log| log.len())
+        });
+        Ok(logs::mark(segments, |stream| {
+            logs::dropped(&File::open(self.log(stream)).ok()?)
         }))
     }
 }

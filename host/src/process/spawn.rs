@@ -21,10 +21,11 @@ use rustix::fs::MemfdFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Signal;
 
+use super::containment::Containing;
 use super::control::{Control, refused};
 use super::identity::{Identity, Place, capture_held};
 use super::pidfd::PidFd;
-use super::{ProcessError, RunDir};
+use super::{HeldBy, ProcessError, RunDir};
 
 /// A shim that has not answered by then never will.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -90,6 +91,10 @@ pub struct Command {
     pub stop_by: StopBy,
     /// What the end of this process means.
     pub parent: ParentTie,
+    /// How much of its output is kept, all logs together.
+    pub log_limit_bytes: u64,
+    /// What is to hold the set together.
+    pub containing: Containing,
     /// The command that records the end.
     pub finish: Option<Finish>,
 }
@@ -105,6 +110,10 @@ pub struct Held {
     pub terminal: Option<OwnedFd>,
     /// The writing end of standard input, with [`StopBy::Stdin`] and [`Io::Inherit`].
     pub stdin: Option<OwnedFd>,
+    /// What holds the set.
+    pub held_by: HeldBy,
+    /// The set's cgroup, where that holds it.
+    pub cgroup: Option<PathBuf>,
     shim_process: PidFd,
     control: Control,
 }
@@ -133,18 +142,22 @@ pub fn prepare(command: Command, run: &RunDir, place: &Place) -> Result<Held, Pr
     let token = command.attempt_token.clone();
     let run_directory = absolute(run.path())?;
     let spec = specification(&command, &run_directory);
-    let wires = Wires::for_command(command.io, command.stop_by, command.finish)?;
     let memory = memory_file(&spec.encode())?;
     let (ours, theirs) = socket_pair()?;
-    start_shim(&command.shim, &command.reference, &theirs)?;
+    start_shim(&command, &theirs)?;
     drop(theirs);
+    let wires = Wires::for_command(command.io, command.stop_by, command.finish)?;
     let mut control = Control::new(ours)?;
     let (passed, mut descriptors) = wires.passed();
     descriptors.insert(0, memory.as_raw_fd());
     control.send(&ToShim::Start(passed), &descriptors)?;
     let (message, descriptors) = control.wait_packet(ANSWER_WITHIN)?;
-    let (worker, shim) = match message {
-        FromShim::Held { worker, shim } => (worker, shim),
+    let (worker, shim, held_by) = match message {
+        FromShim::Held {
+            worker,
+            shim,
+            containment,
+        } => (worker, shim, containment),
         FromShim::StartFailed { stage, errno } => return Err(refused(stage, errno)),
         _ => {
             return Err(ProcessError::Protocol {
@@ -165,6 +178,11 @@ pub fn prepare(command: Command, run: &RunDir, place: &Place) -> Result<Held, Pr
         shim: capture_held(&shim_process, place, &token)?,
         terminal: descriptors.next(),
         stdin: wires.starter_stdin,
+        held_by,
+        cgroup: spec
+            .cgroup
+            .filter(|_| held_by == HeldBy::Cgroup)
+            .map(|group| PathBuf::from(OsString::from_vec(group.path))),
         shim_process,
         control,
     })
@@ -291,6 +309,9 @@ fn specification(command: &Command, run_directory: &Path) -> Spec {
             .as_ref()
             .map_or_else(Vec::new, |finish| bytes(&finish.argv)),
         window,
+        cgroup: command.containing.group.clone(),
+        namespace: command.containing.namespace,
+        log_limit_bytes: command.log_limit_bytes,
     }
 }
 
@@ -340,7 +361,8 @@ impl Wires {
     }
 }
 
-fn memory_file(bytes: &[u8]) -> Result<File, ProcessError> {
+/// A file in memory that holds these bytes, its place behind them.
+pub(super) fn memory_file(bytes: &[u8]) -> Result<File, ProcessError> {
     let memory = rustix::fs::memfd_create("runwarden-spec", MemfdFlags::CLOEXEC);
     let mut file = File::from(memory.map_err(ProcessError::system("make a memory file"))?);
     file.write_all(bytes)
@@ -356,10 +378,11 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), ProcessError> {
 
 /// Starts the shim, which copies itself and ends, so that nobody has to reap it later.
 #[expect(clippy::disallowed_methods, reason = "nothing tells when a busy file is free")]
-fn start_shim(shim: &Path, reference: &str, socket: &OwnedFd) -> Result<(), ProcessError> {
+fn start_shim(run: &Command, socket: &OwnedFd) -> Result<(), ProcessError> {
     let number = socket.as_raw_fd();
-    let mut command = process::Command::new(shim);
-    command.arg0("runwarden-shim").arg(reference).env_clear();
+    let mut command = process::Command::new(&run.shim);
+    command.arg0("runwarden-shim").arg(&run.reference).env_clear();
+    command.args(&run.containing.base);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let pass_socket = move || {
         // SAFETY: both calls are async-signal-safe. A descriptor that is 3 already keeps its close-on-exec flag
@@ -380,7 +403,7 @@ fn start_shim(shim: &Path, reference: &str, socket: &OwnedFd) -> Result<(), Proc
                 tries += 1;
                 std::thread::sleep(BUSY_PAUSE);
             }
-            other => break other.map_err(ProcessError::file("start", shim))?,
+            other => break other.map_err(ProcessError::file("start", &run.shim))?,
         }
     };
     if status.success() {

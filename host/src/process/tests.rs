@@ -46,6 +46,8 @@ fn command(argv: &[&str]) -> Command {
         timeout: None,
         stop_by: StopBy::Signal(Signal::TERM),
         parent: ParentTie::Survive,
+        log_limit_bytes: 1 << 20,
+        containing: Containing::default(),
         finish: None,
     }
 }

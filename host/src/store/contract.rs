@@ -31,7 +31,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 28] = [
+    let promises: [fn(&Subject); 30] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -45,9 +45,11 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         words_find_their_entities,
         a_listing_is_newest_first_and_every_selector_narrows_it,
         links_are_followed_in_all_directions_each_entity_once,
+        what_belongs_to_entities_comes_in_their_order,
         history_is_oldest_first_and_outlives_the_entity,
         events_are_kept_with_their_row,
         audit_rows_are_kept_in_order,
+        a_fact_of_a_runtime_row_is_recorded_by_the_first,
         a_runtime_row_keeps_what_an_update_does_not_name,
         the_inventory_tells_what_is_not_stopped,
         components_are_counted_activated_and_kept_while_in_use,
@@ -566,6 +568,50 @@ fn links_are_followed_in_all_directions_each_entity_once(subject: &Subject) {
     assert_eq!(linked(&top, Scope::Descendants), "left right near");
 }
 
+fn what_belongs_to_entities_comes_in_their_order(subject: &Subject) {
+    let store = &*subject.store;
+    let top = make(store, "top");
+    let mut new = new_entity(store, "run", "low");
+    new.parents = vec![make_below(store, "middle", &[&top]).reference, top.reference.clone()];
+    let run = new_run(&new.entity.reference);
+    store.create(&new, Some(&run)).unwrap();
+    let low = store.load("low").unwrap().unwrap();
+    let (other, other_runtime) = self::run(store, "other");
+    make_below(store, "last", &[&top, &other]);
+    let asked = [low.clone(), top.clone(), other.clone(), low];
+    let found = store.belongings(&asked).unwrap();
+    let words = |references: &[Reference]| {
+        references
+            .iter()
+            .map(Reference::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let links: Vec<(String, String)> = found
+        .iter()
+        .map(|found| (words(&found.parents), words(&found.children)))
+        .collect();
+    let expected = [
+        ("run/top run/middle", ""),
+        ("", "run/middle run/low run/last"),
+        ("", "run/last"),
+        ("run/top run/middle", ""),
+    ];
+    assert_eq!(
+        links,
+        expected.map(|(above, below)| (above.to_owned(), below.to_owned()))
+    );
+    assert_eq!(found[0], found[3]);
+    assert_eq!(found[0].work.as_ref(), Some(&run.work));
+    assert_eq!(found[2].runtime.as_ref().map(|runtime| runtime.id), Some(other_runtime));
+    assert_eq!(
+        found[2].runtime,
+        store.runtimes(Some(&[other.reference])).unwrap().pop()
+    );
+    assert_eq!((&found[1].runtime, &found[1].work), (&None, &None));
+    assert!(store.belongings(&[]).unwrap().is_empty());
+}
+
 fn history_is_oldest_first_and_outlives_the_entity(subject: &Subject) {
     let store = &*subject.store;
     let mut entity = make(store, "old");
@@ -655,9 +701,9 @@ fn audit_rows_are_kept_in_order(subject: &Subject) {
     late.target = None;
     late.details = serde_json::Value::Null;
     store
-        .record(&[admin_event("one", "run/a"), admin_event("two", "run/b")])
+        .record(&[admin_event("one", "run/a"), admin_event("two", "run/b")], &[])
         .unwrap();
-    store.record(&[late.clone()]).unwrap();
+    store.record(&[late.clone()], &[]).unwrap();
     let all = store.admin_events(&AdminQuery::default()).unwrap();
     assert_eq!(
         all.iter().map(|event| event.action.as_str()).collect::<Vec<_>>(),
@@ -680,6 +726,27 @@ fn audit_rows_are_kept_in_order(subject: &Subject) {
             .unwrap(),
         all[2..]
     );
+}
+
+fn a_fact_of_a_runtime_row_is_recorded_by_the_first(subject: &Subject) {
+    let store = &*subject.store;
+    let (_, id) = run(store, "refused");
+    let update = RuntimeUpdate {
+        id,
+        only_from: vec![RuntimeState::Starting],
+        state: Some(RuntimeState::Stopped),
+        at: moment(50),
+        ..RuntimeUpdate::default()
+    };
+    for _ in 0..2 {
+        let event = admin_event("status_transition_rejected", "run/refused");
+        store.record(&[event], std::slice::from_ref(&update)).unwrap();
+    }
+    let told = AdminQuery {
+        target: Some("run/refused".to_owned()),
+        since: None,
+    };
+    assert_eq!(store.admin_events(&told).unwrap().len(), 1);
 }
 
 #[expect(clippy::too_many_lines, reason = "every column of a wide row")]
@@ -913,7 +980,7 @@ fn the_data_version_changes_with_every_commit(subject: &Subject) {
     end(store, &entity, Success::Yes);
     let after_apply = store.data_version().unwrap();
     assert_ne!(after_apply, after_create);
-    store.record(&[admin_event("one", "run/seen")]).unwrap();
+    store.record(&[admin_event("one", "run/seen")], &[]).unwrap();
     assert_ne!(store.data_version().unwrap(), after_apply);
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery,
-    JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
@@ -112,7 +112,7 @@ impl<S: Store> Store for FaultyStore<S> {
         create(new: &NewEntity, run: Option<&NewRun>) -> Created;
         apply(effects: &EffectSet) -> Applied;
         update_runtimes(updates: &[RuntimeUpdate]) -> ();
-        record(events: &[AdminEvent]) -> ();
+        record(events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> ();
         load(id: &str) -> Option<Entity>;
         key_use(entity: &Entity, key: &str) -> Option<(String, HistoryRow)>;
         look_up(lookup: &Lookup, limit: usize) -> Vec<Entity>;
@@ -123,6 +123,7 @@ impl<S: Store> Store for FaultyStore<S> {
         admin_events(query: &AdminQuery) -> Vec<AdminEvent>;
         runtimes(owners: Option<&[Reference]>) -> Vec<Runtime>;
         work(entity: &Entity) -> Option<Work>;
+        belongings(entities: &[Entity]) -> Vec<Belongings>;
         install(components: &[Component], activations: &[Activation], events: &[AdminEvent]) -> ();
         activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;

@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery,
-    Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store,
+    StoreError, Work,
 };
 use crate::model::{
     AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Resource, Runtime, Timestamp,
@@ -167,12 +168,15 @@ impl State {
         }
     }
 
-    fn update_runtimes(&mut self, updates: &[RuntimeUpdate]) {
+    /// Whether one of the rows was changed.
+    fn update_runtimes(&mut self, updates: &[RuntimeUpdate]) -> bool {
+        let mut changed = false;
         for update in updates {
             if let Some(runtime) = self.runtimes.get_mut(&update.id) {
-                update.change(runtime);
+                changed |= update.change(runtime);
             }
         }
+        changed
     }
 
     fn create(&mut self, new: &NewEntity, run: Option<&NewRun>) -> Result<Step<Created>, StoreError> {
@@ -396,6 +400,22 @@ impl State {
             .map(|(_, child)| *child)
     }
 
+    fn parents(&self, row: i64) -> impl Iterator<Item = i64> {
+        let above = self.links.iter().filter(move |(_, child)| *child == row);
+        above.map(|(parent, _)| *parent)
+    }
+
+    fn belongings(&self, entity: &Entity) -> Belongings {
+        let reference = |row| self.entities[&row].reference.clone();
+        let mut runtimes = self.runtimes.values().rev();
+        Belongings {
+            parents: self.parents(entity.row).map(reference).collect(),
+            children: self.children(entity.row).map(reference).collect(),
+            runtime: runtimes.find(|runtime| runtime.owner == entity.reference).cloned(),
+            work: self.works.get(&entity.row).cloned(),
+        }
+    }
+
     fn descendants(&self, row: i64) -> Vec<i64> {
         let (mut seen, mut found, mut level) = (BTreeSet::from([row]), Vec::new(), BTreeSet::from([row]));
         while !level.is_empty() {
@@ -453,8 +473,11 @@ impl Store for MemoryStore {
         })
     }
 
-    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError> {
+    fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError> {
         self.commit(|state| {
+            if !state.update_runtimes(runtimes) && !runtimes.is_empty() {
+                return Ok(Step::WroteNothing(()));
+            }
             state.record(events);
             Ok(Step::Wrote(()))
         })
@@ -515,12 +538,7 @@ impl Store for MemoryStore {
     fn linked(&self, entity: &Entity, scope: Scope) -> Result<Vec<Entity>, StoreError> {
         let state = self.state();
         let rows: Vec<i64> = match scope {
-            Scope::Parents => state
-                .links
-                .iter()
-                .filter(|(_, child)| *child == entity.row)
-                .map(|(parent, _)| *parent)
-                .collect(),
+            Scope::Parents => state.parents(entity.row).collect(),
             Scope::Children => state.children(entity.row).collect(),
             Scope::Descendants => state.descendants(entity.row),
         };
@@ -560,6 +578,11 @@ impl Store for MemoryStore {
 
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {
         Ok(self.state().works.get(&entity.row).cloned())
+    }
+
+    fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError> {
+        let state = self.state();
+        Ok(entities.iter().map(|entity| state.belongings(entity)).collect())
     }
 
     fn install(

@@ -23,8 +23,9 @@ pub use fault::{FaultyStore, PlannedFault, When};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use records::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery,
-    Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope,
+    Work,
 };
 pub use sqlite::{Counts, OpenMode, SqliteStore, Tuning};
 
@@ -66,11 +67,12 @@ pub trait Store: Send + Sync {
     /// The store failed; nothing was written.
     fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError>;
 
-    /// Writes audit rows alone.
+    /// Writes audit rows, with the runtime rows of the same fact. If runtime rows are given and none of them is in a
+    /// state that its update admits, somebody else recorded the fact: nothing is written.
     ///
     /// # Errors
     /// The store failed; nothing was written.
-    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError>;
+    fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError>;
 
     /// The entity of that id, whatever its kind.
     ///
@@ -133,6 +135,13 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be read.
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError>;
+
+    /// What belongs to each of these entities, in their order: one snapshot, and as many statements for many entities as
+    /// for one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError>;
 
     /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
     /// commit. Adding a component that is there already changes nothing.

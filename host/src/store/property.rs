@@ -127,7 +127,7 @@ fn obey(store: &dyn Store, command: &Command) -> String {
             told(store.apply(&ending(store, &entity, success)))
         }
         Command::UpdateRuntime { .. } => update_runtime(store, command),
-        Command::Record { target } => told(store.record(&[admin_event("noted", IDS[*target])])),
+        Command::Record { target } => told(store.record(&[admin_event("noted", IDS[*target])], &[])),
         Command::Install { digest, kind, activate } => {
             let (kind, digest) = (KINDS[*kind], DIGESTS[*digest]);
             let activations: Vec<_> = (*activate == 0).then(|| activation(kind, digest)).into_iter().collect();

@@ -2,12 +2,27 @@
 
 use serde_json::Value;
 
-use crate::model::{Change, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp};
+use crate::model::{
+    AdminEvent, Change, Containment, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp,
+};
 use crate::model::{Place, ProcessIdentity};
 
 /// The work specification of a run, as stored: opaque to the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work(pub Value);
+
+/// What belongs to an entity beside its own row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Belongings {
+    /// What it is linked directly below, in order of creation.
+    pub parents: Vec<Reference>,
+    /// What is linked directly below it, in order of creation.
+    pub children: Vec<Reference>,
+    /// Its newest runtime row.
+    pub runtime: Option<Runtime>,
+    /// Its work specification.
+    pub work: Option<Work>,
+}
 
 /// What a creation adds when the entity is a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +33,17 @@ pub struct NewRun {
     pub work: Work,
     /// Directories that belong to it: absolute paths.
     pub directories: Vec<Vec<u8>>,
+}
+
+/// Components, activations and audit rows of one commit.
+#[derive(Clone, Debug, Default)]
+pub struct Installation {
+    /// Components to add.
+    pub components: Vec<Component>,
+    /// What is in force from then on.
+    pub activations: Vec<Activation>,
+    /// What is audited.
+    pub events: Vec<AdminEvent>,
 }
 
 /// Everything one transition writes.
@@ -48,6 +74,10 @@ pub struct RuntimeUpdate {
     pub shim: Option<ProcessIdentity>,
     /// The identity level.
     pub level: Option<String>,
+    /// What holds the set together.
+    pub containment: Option<Containment>,
+    /// The set's cgroup.
+    pub cgroup: Option<Vec<u8>>,
     /// The worker's own process group.
     pub process_group: Option<i64>,
     /// Why it is being stopped; kept when there is one already.
@@ -80,6 +110,8 @@ impl RuntimeUpdate {
         fill(&mut runtime.worker, self.worker.as_ref());
         fill(&mut runtime.shim, self.shim.as_ref());
         fill(&mut runtime.level, self.level.as_ref());
+        set(&mut runtime.containment, self.containment.as_ref());
+        fill(&mut runtime.cgroup, self.cgroup.as_ref());
         fill(&mut runtime.process_group, self.process_group.as_ref());
         fill(&mut runtime.resume_token, self.resume_token.as_ref());
         if runtime.stop_intent.is_none() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Activation, Component, ComponentRecord, EffectSet, NewRun, Store, StoreError, Work};
+use super::{Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Work};
 use crate::model::{
     Actor, AdminEvent, Change, Containment, DurationMs, Entity, Event, EventId, Fields, HistoryRow, NewEntity, Place,
     PolicyPin, Reason, Reference, Runtime, RuntimeKind, RuntimeState, StopIntent, Structural, Tags, Timestamp,
@@ -54,7 +54,21 @@ pub fn activation(kind: &str, digest: &str) -> Activation {
 /// # Errors
 /// What the store reports.
 pub fn install(store: &dyn Store) -> Result<(), StoreError> {
-    store.install(&[component("run", DIGEST)], &[activation("run", DIGEST)], &[])
+    let Installation {
+        components,
+        activations,
+        events,
+    } = installation();
+    store.install(&components, &activations, &events)
+}
+
+/// The component of [`DIGEST`], and that it is in force.
+pub fn installation() -> Installation {
+    Installation {
+        components: vec![component("run", DIGEST)],
+        activations: vec![activation("run", DIGEST)],
+        events: Vec::new(),
+    }
 }
 
 /// The pin to the component of [`DIGEST`].
@@ -104,6 +118,7 @@ pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
         version: 1,
         policy_digest: DIGEST.to_owned(),
         metadata: Value::Null,
+        guarded: Value::Null,
     };
     NewEntity {
         entity,
@@ -132,6 +147,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         version: after.version,
         policy_digest: after.policy.digest.clone(),
         metadata: json!({"n": after.version}),
+        guarded: json!({"component": "c", "decision": {"admitted": true}}),
     };
     let change = Change {
         after,

@@ -21,7 +21,8 @@ use crate::store::samples::new_run;
 use crate::store::{FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When};
 use crate::verbs::create::{make, policy_for};
 use crate::verbs::{
-    Activating, Clearing, IdChoice, Keep, Pruning, activate, clear, create, prune, report, settle, transition,
+    Activating, Clearing, IdChoice, Keep, Pruning, Standing, activate, clear, create, prune, report, settle, standings,
+    transition,
 };
 
 /// A verb as a test calls it.
@@ -45,6 +46,7 @@ impl Bench {
             database: None,
             limits: Limits::DEFAULT,
             clock: Clock::System,
+            compiler: None,
             program: Path::new("/nonexistent").to_owned(),
             shim: &[],
         };
@@ -231,6 +233,20 @@ fn a_report_survives_every_failing_call() {
             report(host, &entity, &said, &tester()).map(|_| ())
         },
         |store| status(store, "s").as_deref() == Some("completed"),
+    );
+}
+
+/// Whoever reads a run while another records its end holds an entity that is no longer so.
+#[test]
+fn an_end_that_another_recorded_since_comes_back_with_the_entity() {
+    let bench = Bench::new();
+    let read_before = bench.store.load("r").unwrap().unwrap();
+    let recorded = settle(&bench.host, read_before.clone()).unwrap();
+    assert!(recorded.terminal && !read_before.terminal);
+    assert_eq!(settle(&bench.host, read_before.clone()).unwrap(), recorded);
+    assert_eq!(
+        standings(&bench.host, vec![read_before]).unwrap(),
+        [Standing::Settled(recorded)]
     );
 }
 

@@ -2,8 +2,11 @@
 
 mod create;
 mod enclosing;
+mod examine;
 #[cfg(test)]
 mod faults;
+mod finish;
+mod guarded;
 mod identity;
 mod inventory;
 mod kill;
@@ -15,12 +18,16 @@ mod report;
 mod resolve;
 mod run;
 mod settle;
+mod standing;
 mod transition;
+mod verdict;
 mod view;
 mod wait;
 
 pub use create::{IdChoice, Made, create};
 pub use enclosing::{Enclosing, enclosing};
+pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
+pub use finish::finish;
 pub use kill::{Kill, KillResult, Killed, kill};
 pub use living::{Seen, living, living_json};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
@@ -29,7 +36,8 @@ pub use remove::{ClearResult, Clearance, Cleared, Clearing, Keep, clear};
 pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
 pub use run::{Begun, Running, Start, StartFailure, run};
-pub use settle::{Standing, settle, standing};
+pub use settle::{observed_exit, settle};
+pub use standing::{Standing, standing, standings};
 pub use transition::{TransitionOutcome, transition, transition_dry_run};
-pub use view::{EntityView, admin_json, history_json, view};
+pub use view::{EntityView, admin_json, history_json, view, views};
 pub use wait::{Finished, Going, News, Until, wait};

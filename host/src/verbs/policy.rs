@@ -6,8 +6,9 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Fields, Invalid, Lifecycle, coerce};
-use crate::policy::{Candidate, prepare, select};
+use crate::policy::{Candidate, select};
 use crate::store::{Activation, Component, ComponentRecord};
+use crate::verbs::examine::examine;
 
 /// A component that was installed.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub struct Installed {
 /// It is unusable (every problem is told) or the store failed: nothing was written, what was in force stays.
 pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: &Actor) -> Result<Installed, Error> {
     host.ensure_bundled()?;
-    let candidate = prepare(bytes, host.policies().limits())?;
+    let candidate = examine(host, bytes)?;
     let descriptor = &candidate.descriptor;
     let present = host.store().components()?;
     let was_present = present.iter().any(|record| record.digest == candidate.digest);

@@ -23,14 +23,15 @@ use crate::model::{
 };
 use crate::policy::Selected;
 use crate::process::{
-    self, Command, Control, Finish, Held, Io, Opened, ParentTie, ProcessError, RunDir, path_of, real_path,
+    self, Command, Containing, Control, Finish, Held, HeldBy, Io, Opened, ParentTie, ProcessError, RunDir,
+    Surroundings, path_of, real_path,
 };
 use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
 use crate::verbs::create::{IdChoice, make, policy_for};
 use crate::verbs::identity;
 use crate::verbs::settle::{spawn_outcome, spawn_summary};
 use crate::verbs::transition::write;
-use crate::work::{StopBy, Work};
+use crate::work::{LOG_LIMIT_DEFAULT_BYTES, StopBy, Work};
 
 /// What a run is started from.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub struct Start {
     pub inherited: Vec<(Bytes, Bytes)>,
     /// Where its streams go.
     pub io: Io,
+    /// What the end of this process means for it.
+    pub parent: ParentTie,
 }
 
 /// How a start came out.
@@ -101,6 +104,7 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
         .ok_or_else(|| not_run(host, &start.create.kind))?;
     own_directories(host, &start.work)?;
     let token = token()?;
+    let containing = containing(&start, &token)?;
     let made = make(host, &creation(&start, &rule.start), start.id, &selected, |new| {
         Some(NewRun {
             runtime: runtime(host, new, &start, &token),
@@ -118,7 +122,7 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
     };
     let directory = RunDir::at(host.run_dir(&attempt.entity.reference.id));
     crash::point("run.intent_committed");
-    let held = match hold(host, &attempt, start, &directory) {
+    let held = match hold(host, &attempt, (start, containing), &directory) {
         Ok(held) => held,
         Err(error) => return failed(host, &selected, attempt, &refusal(&error)),
     };
@@ -175,6 +179,16 @@ fn token() -> Result<String, Error> {
     }))
 }
 
+/// Chooses what is to hold the set together; what was asked for and cannot be had is told before anything is made.
+fn containing(start: &Start, token: &str) -> Result<Containing, Error> {
+    // Ids are unique in one store; the hierarchy may be shared by several.
+    let name = format!("{}-{}", start.create.id, token.get(..8).unwrap_or(token));
+    process::choose(start.work.contain, &Surroundings::here(), &name).map_err(|why| {
+        let hint = Some("`--contain auto` takes what there is".to_owned());
+        Invalid::new("contain", format!("no cgroup can be had for the run: {why}"), hint).into()
+    })
+}
+
 fn creation(start: &Start, rule: &Outcome) -> Create {
     let mut create = start.create.clone();
     create.status = Some(rule.status.clone());
@@ -218,7 +232,12 @@ fn runtime(host: &Host, new: &NewEntity, start: &Start, token: &str) -> Runtime 
 }
 
 /// Makes the run directory and has a shim hold the worker. Nothing is executed yet.
-fn hold(host: &Host, attempt: &Attempt, start: Start, directory: &RunDir) -> Result<Held, ProcessError> {
+fn hold(
+    host: &Host,
+    attempt: &Attempt,
+    (start, containing): (Start, Containing),
+    directory: &RunDir,
+) -> Result<Held, ProcessError> {
     RunDir::create(directory.path())?;
     let reference = &attempt.entity.reference;
     let description = json!({
@@ -253,7 +272,9 @@ fn hold(host: &Host, attempt: &Attempt, start: Start, directory: &RunDir) -> Res
             }
             StopBy::Stdin => process::StopBy::Stdin,
         },
-        parent: ParentTie::Survive,
+        parent: start.parent,
+        log_limit_bytes: work.log_limit_bytes.unwrap_or(LOG_LIMIT_DEFAULT_BYTES),
+        containing,
         finish: Some(finish(host, attempt)),
     };
     process::prepare(command, directory, host.place())
@@ -326,6 +347,12 @@ fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool
         worker: Some(identity::recorded(&held.worker)),
         shim: Some(identity::recorded(&held.shim)),
         level: Some(held.worker.level().text().to_owned()),
+        containment: Some(match held.held_by {
+            HeldBy::Cgroup => Containment::Cgroup,
+            HeldBy::Subreaper => Containment::Subreaper,
+            HeldBy::PidNamespace => Containment::PidNamespace,
+        }),
+        cgroup: held.cgroup.clone().map(|path| path.into_os_string().into_vec()),
         at: host.now(),
         ..RuntimeUpdate::default()
     };

@@ -15,10 +15,10 @@ use crate::model::{
     Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp,
     Transition, judge,
 };
-use crate::policy::VerdictRequest;
-use crate::process::{self, ExitFile, ExitRecord, RunDir, artifacts};
-use crate::store::{RuntimeUpdate, StoreError};
-use crate::verbs::transition::{TransitionOutcome, surroundings, write};
+use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
+use crate::store::RuntimeUpdate;
+use crate::verbs::transition::{TransitionOutcome, write};
+use crate::verbs::verdict::ask_verdict;
 use crate::work::Work;
 
 /// Records the end of a run if its exit file tells one and the store does not; answers the entity as it then is.
@@ -27,9 +27,18 @@ use crate::work::Work;
 /// The store failed, or the exit file cannot be read: nothing was written.
 pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
     for _ in 0..CHANGES_MAX {
-        let Some(runtime) = unsettled_runtime(host, &entity)? else {
+        let Some(runtime) = newest_runtime(host, &entity)? else {
             return Ok(entity);
         };
+        if runtime.is_stopped() {
+            // Somebody may have recorded the end after the entity was read.
+            let current = if entity.terminal {
+                None
+            } else {
+                host.store().load(&entity.reference.id)?
+            };
+            return Ok(current.unwrap_or(entity));
+        }
         let Some(record) = exit_record(&runtime)? else {
             return Ok(entity);
         };
@@ -40,37 +49,6 @@ pub fn settle(host: &Host, mut entity: Entity) -> Result<Entity, Error> {
         }
     }
     Ok(entity)
-}
-
-/// An entity as a command shows it that only reads.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
-    /// As it is: an end that waited is recorded.
-    Settled(Entity),
-    /// As it is stored: its end waits to be recorded, and the store cannot be written.
-    EndWaits(Entity),
-}
-
-/// The same as [`settle`] for a command that only reads: a store that cannot be written, or has no room, is no reason to
-/// show nothing.
-///
-/// # Errors
-/// The store cannot be read, or the exit file cannot be.
-pub fn standing(host: &Host, entity: Entity) -> Result<Standing, Error> {
-    match settle(host, entity.clone()) {
-        Ok(settled) => Ok(Standing::Settled(settled)),
-        Err(Error::Store(StoreError::ReadOnly { .. } | StoreError::Full { .. })) => Ok(Standing::EndWaits(entity)),
-        Err(error) => Err(error),
-    }
-}
-
-impl Standing {
-    /// The entity, however it was seen.
-    pub fn into_entity(self) -> Entity {
-        match self {
-            Self::Settled(entity) | Self::EndWaits(entity) => entity,
-        }
-    }
 }
 
 /// How often an entity that changes while its end is being recorded is looked at again; the next reader goes on.
@@ -84,10 +62,10 @@ enum Settled {
     LookAgain,
 }
 
-/// The newest runtime of an entity if it may have an end that is not recorded.
-fn unsettled_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+/// The newest runtime of an entity.
+fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
+    Ok(runtimes.into_iter().next_back())
 }
 
 /// What the shim left, if it is this attempt's.
@@ -101,6 +79,19 @@ pub(crate) fn exit_record(runtime: &Runtime) -> Result<Option<ExitRecord>, Error
     }
 }
 
+/// How a run's program was seen to end, once nothing of the run is left. It tells more than the
+/// entity does where the policy has no way from its status to that end.
+///
+/// # Errors
+/// The store or the exit file cannot be read.
+pub fn observed_exit(host: &Host, entity: &Entity) -> Result<Option<Ended>, Error> {
+    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    let Some(runtime) = runtimes.last().filter(|runtime| runtime.is_stopped()) else {
+        return Ok(None);
+    };
+    Ok(exit_record(runtime)?.map(|record| ending(&record).1))
+}
+
 /// The run directory that a runtime row names.
 pub(crate) fn run_directory(path: &[u8]) -> RunDir {
     RunDir::at(Path::new(std::ffi::OsStr::from_bytes(path)))
@@ -111,12 +102,17 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if stop_goes_on(record) {
         return Ok(Settled::Done);
     }
-    let update = runtime_update(runtime, record, host.now());
+    let mut update = runtime_update(runtime, record, host.now());
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if ending(record).0 != Ending::Natural && !record.set.empty {
+    if !ending(record).0.is_its_own() && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
+        return note_runtime(host, runtime, update);
+    }
+    let is_told = runtime.state == RuntimeState::Lingering || (runtime.stop_unconfirmed && !record.set.empty);
+    if is_told {
+        // Its end was told when its worker ended, and refused: the status would be another otherwise.
         return note_runtime(host, runtime, update);
     }
     let lifecycle = host.lifecycle(entity)?;
@@ -124,15 +120,28 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
         return note_runtime(host, runtime, update);
     };
     command.expected_statuses = Some(vec![entity.status.clone()]);
+    update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
     match write(host, entity, &command, std::slice::from_ref(&update))? {
         TransitionOutcome::Applied { .. } => Ok(Settled::Done),
         // Somebody else recorded it from the same file, or a report came between.
         TransitionOutcome::Conflict(_) => Ok(Settled::LookAgain),
-        // Its policy has no way from the status it reported to that end: the refusal is in the audit rows, once.
-        TransitionOutcome::Rejected(_) => note_runtime(host, runtime, update),
+        // Its policy has no way from the status it reported to that end: the refusal is in the audit rows, once,
+        // written with the runtime row by whoever was first.
+        TransitionOutcome::Rejected(_) => {
+            host.wake();
+            Ok(Settled::Done)
+        }
     }
 }
+
+/// Where a runtime is until somebody has told the end of its worker.
+const BEFORE_THE_END: [RuntimeState; 4] = [
+    RuntimeState::Starting,
+    RuntimeState::Running,
+    RuntimeState::Stopping,
+    RuntimeState::Lost,
+];
 
 /// Writes what an exit record says of the runtime, unless the row says it already.
 fn note_runtime(host: &Host, runtime: &Runtime, update: RuntimeUpdate) -> Result<Settled, Error> {
@@ -195,8 +204,8 @@ fn end_command(
         summary: summary(record, ending, &found),
         patch: Default::default(),
     };
-    if ending == Ending::Natural && record.spawn_error.is_none() {
-        ask_verdict(host, lifecycle, entity, (record, &found), &mut meaning)?;
+    if ending.is_its_own() && record.spawn_error.is_none() {
+        ask_verdict(host, lifecycle, entity, (runtime, record, &found), &mut meaning)?;
     }
     let Some(outcome) = meaning.outcome else {
         return Ok(None);
@@ -217,18 +226,18 @@ fn end_command(
 }
 
 /// An ending as it will be written.
-struct Meaning {
-    outcome: Option<Outcome>,
-    summary: Option<String>,
-    patch: crate::model::Fields,
+pub(super) struct Meaning {
+    pub(super) outcome: Option<Outcome>,
+    pub(super) summary: Option<String>,
+    pub(super) patch: crate::model::Fields,
 }
 
 /// What was looked for in the run's directories.
-struct Found {
+pub(super) struct Found {
     evidence: Evidence,
-    artifacts: Vec<(String, String)>,
-    missing: Vec<String>,
-    evidence_wanted: bool,
+    pub(super) artifacts: Vec<(String, String)>,
+    pub(super) missing: Vec<String>,
+    pub(super) evidence_wanted: bool,
 }
 
 impl Found {
@@ -289,68 +298,6 @@ fn missing_artifacts(work: &Work, runtime: &Runtime) -> Vec<String> {
         .collect()
 }
 
-/// Asks the policy's verdict function, where it has one. If it fails, the rule's "verdict failed" is written, with the
-/// true exit code.
-fn ask_verdict(
-    host: &Host,
-    lifecycle: &Lifecycle,
-    entity: &Entity,
-    (record, found): (&ExitRecord, &Found),
-    meaning: &mut Meaning,
-) -> Result<(), Error> {
-    if !host.policies().exports(&entity.policy.digest, "execution")? {
-        return Ok(());
-    }
-    let (ending, ended) = ending(record);
-    let surroundings = surroundings(host, lifecycle, entity)?;
-    let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let request = VerdictRequest {
-        entity,
-        exit_code: record.exit_code.map(i64::from),
-        signal: record.term_signal.map(i64::from),
-        cause: ending.cause(ended).word(),
-        started_at: Timestamp::from_ms(ms(record.started_at_ms)),
-        ended_at: Timestamp::from_ms(ms(record.ended_at_ms)),
-        duration: crate::model::DurationMs::from_ms(ms(record.duration_ms)),
-        usage: Some((ms(record.user_ms), ms(record.system_ms), ms(record.max_rss_bytes))),
-        artifacts: &found.artifacts,
-        evidence_wanted: found.evidence_wanted,
-        artifacts_missing: &found.missing,
-        last_output: &last_output(host, entity, lifecycle)?,
-        by_table: meaning.outcome.as_ref(),
-        surroundings: &surroundings,
-    };
-    match host.policies().verdict(&entity.policy, &request) {
-        Ok(judged) => {
-            meaning.outcome = Some(judged.outcome);
-            meaning.summary = judged.summary.or(meaning.summary.take());
-            meaning.patch = judged.patch;
-        }
-        Err(fault) => {
-            let failed = lifecycle
-                .descriptor()
-                .execution
-                .as_ref()
-                .map(|rule| rule.verdict_failed.clone());
-            meaning.outcome = failed;
-            meaning.summary = Some(fault.to_string());
-        }
-    }
-    Ok(())
-}
-
-/// The end of the run's output, as much as the policy's descriptor asked for.
-fn last_output(host: &Host, entity: &Entity, lifecycle: &Lifecycle) -> Result<Vec<u8>, Error> {
-    let bytes = u64::try_from(lifecycle.descriptor().reads.last_output_bytes).unwrap_or(0);
-    if bytes == 0 {
-        return Ok(Vec::new());
-    }
-    Ok(process::last_output(
-        &RunDir::at(host.run_dir(&entity.reference.id)),
-        bytes,
-    )?)
-}
-
 /// Which outcome a start that failed is written with.
 pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcome> {
     let rule = lifecycle.descriptor().execution.as_ref()?;
@@ -362,7 +309,7 @@ pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcom
 }
 
 /// What was seen, and which stop of ours was going on.
-fn ending(record: &ExitRecord) -> (Ending, Ended) {
+pub(super) fn ending(record: &ExitRecord) -> (Ending, Ended) {
     let ended = match (record.exit_code, record.term_signal) {
         (Some(code), _) => Ended::Exited(i64::from(code)),
         (None, Some(signal)) => Ended::Signalled(i64::from(signal)),
@@ -376,6 +323,7 @@ fn ending(record: &ExitRecord) -> (Ending, Ended) {
         "interrupt" => Ending::Interrupted,
         "terminate" => Ending::Terminated,
         "parent_gone" => Ending::ParentGone,
+        "oom" => Ending::OutOfMemory,
         "kill" if forced => Ending::KilledByForce,
         "kill" => Ending::Killed,
         _ => Ending::Natural,
@@ -411,6 +359,7 @@ fn summary(record: &ExitRecord, ending: Ending, found: &Found) -> Option<String>
     };
     Some(match ending {
         Ending::Natural => how,
+        Ending::OutOfMemory => format!("killed by the system for want of memory; {how}"),
         Ending::TimedOut => format!("stopped at its time limit; {how}"),
         Ending::HungUp => format!("stopped because its terminal went away; {how}"),
         Ending::Interrupted => format!("interrupted; {how}"),
@@ -448,14 +397,17 @@ fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
         "identity_level": runtime.level,
         "raw_status": record.raw_status,
         "core_dumped": record.core_dumped,
+        "oom_kills": (record.oom_kills > 0).then_some(record.oom_kills),
         "stop": record.stop,
         "proof": record.set.proof,
+        "spared": record.set.spared,
         "survivors": record.set.survivors,
         "note": note,
         "user_ms": record.user_ms,
         "system_ms": record.system_ms,
         "max_resident_bytes": record.max_rss_bytes,
         "lost_output_bytes": record.lost_output_bytes,
+        "dropped_output_bytes": (record.dropped_output_bytes > 0).then_some(record.dropped_output_bytes),
         "spawn_error": record.spawn_error,
     })
 }

@@ -1,5 +1,7 @@
 //! The one path that writes a status: whoever asks (a run's end, a kill, a sweep, the command), it goes through here.
 
+use serde_json::Value;
+
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
@@ -7,8 +9,9 @@ use crate::model::{
     Change, Conflict, Decision, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal, Transition, decide,
     envelope, rejection_event, validate,
 };
-use crate::policy::{GuardRequest, Surroundings, sha256_hex};
-use crate::store::{Applied, EffectSet, HistoryQuery, RuntimeUpdate, Scope};
+use crate::policy::sha256_hex;
+use crate::store::{Applied, EffectSet, RuntimeUpdate, Scope};
+use crate::verbs::guarded::ask_guard;
 
 /// How often a lost race without expectations is decided again before it is a conflict.
 const LOST_RACES_MAX: usize = 8;
@@ -62,11 +65,12 @@ pub fn transition_dry_run(host: &Host, entity: &Entity, command: &Transition) ->
     match admitted(host, &lifecycle, entity, command)? {
         Admission::Change(change) => Ok(applied(&change, None, entity)),
         Admission::Conflict(conflict) => Ok(TransitionOutcome::Conflict(conflict)),
-        Admission::Refused(refusal) => Ok(TransitionOutcome::Rejected(refusal)),
+        Admission::Refused(refusal, _) => Ok(TransitionOutcome::Rejected(refusal)),
     }
 }
 
-/// The write itself, with runtime rows that belong to the same commit.
+/// The write itself, with runtime rows that belong to the same commit; that of a refusal has them too, and is written only
+/// if one of them is still to be changed.
 pub(crate) fn write(
     host: &Host,
     entity: &Entity,
@@ -83,7 +87,15 @@ pub(crate) fn write(
         let mut change = match admitted(host, &lifecycle, &entity, command)? {
             Admission::Change(change) => change,
             Admission::Conflict(conflict) => return Ok(TransitionOutcome::Conflict(conflict)),
-            Admission::Refused(refusal) => return refuse(host, &entity, command, refusal),
+            Admission::Refused(refusal, guarded) => {
+                let mut event = rejection_event(&entity, command, &refusal, host.now());
+                if !guarded.is_null() {
+                    event.details["guarded"] = guarded;
+                }
+                // The audit row of a refusal is committed before the answer.
+                host.store().record(&[event], runtimes)?;
+                return Ok(TransitionOutcome::Rejected(refusal));
+            }
         };
         change.event = event(host, &lifecycle, &change)?;
         let effects = EffectSet {
@@ -114,94 +126,32 @@ pub(crate) fn write(
 enum Admission {
     Change(Box<Change>),
     Conflict(Conflict),
-    Refused(Refusal),
+    /// With the guarded call that refused it, null when none was made.
+    Refused(Refusal, Value),
 }
 
 fn admitted(host: &Host, lifecycle: &Lifecycle, entity: &Entity, command: &Transition) -> Result<Admission, Error> {
-    let change = match decide(lifecycle, entity, command, host.store().name(), host.now()) {
+    let mut change = match decide(lifecycle, entity, command, host.store().name(), host.now()) {
         Decision::Apply(change) => change,
         Decision::Conflict(conflict) => return Ok(Admission::Conflict(conflict)),
-        Decision::Rejected(refusal) => return Ok(Admission::Refused(refusal)),
+        Decision::Rejected(refusal) => return Ok(Admission::Refused(refusal, Value::Null)),
         Decision::Invalid(invalid) => return Err(invalid.into()),
     };
     let guarded = lifecycle
         .edge(&entity.status, &command.target)
         .is_some_and(|edge| edge.guarded);
-    if guarded && let Some(refusal) = ask_guard(host, lifecycle, entity, command)? {
-        return Ok(Admission::Refused(refusal));
+    if guarded {
+        let asked = ask_guard(host, lifecycle, entity, command)?;
+        if let Some(refusal) = asked.refusal {
+            return Ok(Admission::Refused(refusal, asked.record));
+        }
+        change.row.guarded = asked.record;
     }
     let key = command.idempotency_key.as_ref().map(|key| KeyUse {
         key: key.clone(),
         command_digest: digest(command),
     });
     Ok(Admission::Change(Box::new(change.with_key(key))))
-}
-
-/// The guard's answer; a guard that fails refuses.
-fn ask_guard(
-    host: &Host,
-    lifecycle: &Lifecycle,
-    entity: &Entity,
-    command: &Transition,
-) -> Result<Option<Refusal>, Error> {
-    let surroundings = surroundings(host, lifecycle, entity)?;
-    let request = GuardRequest {
-        entity,
-        target: &command.target,
-        reason: &command.reason,
-        actor: &command.actor,
-        patch: &command.patch,
-        guards: &command.guards,
-        overridden: command.overriding.is_some(),
-        surroundings: &surroundings,
-    };
-    let refusal = |code: String, message: String| {
-        Some(Refusal {
-            found: Found::of(entity),
-            code,
-            message,
-        })
-    };
-    match host.policies().guard(&entity.policy, request) {
-        Ok(None) => Ok(None),
-        Ok(Some((code, message))) => Ok(refusal(code, message)),
-        Err(fault) => Ok(refusal("policy_fault".to_owned(), fault.to_string())),
-    }
-}
-
-/// What functions of the policy may see beside the entity: what its descriptor asked for.
-pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) -> Result<Surroundings, Error> {
-    let reads = &lifecycle.descriptor().reads;
-    let children = if reads.children {
-        host.store().linked(entity, Scope::Children)?
-    } else {
-        Vec::new()
-    };
-    let rows = usize::try_from(reads.history).unwrap_or(0);
-    let mut history = Vec::new();
-    if rows > 0 {
-        let id = Some(entity.reference.id.clone());
-        history = host.store().history(&HistoryQuery {
-            id,
-            newest: Some(rows),
-            ..HistoryQuery::default()
-        })?;
-        history.reverse();
-    }
-    let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
-    Ok(Surroundings {
-        now: host.now(),
-        parameters,
-        children,
-        history,
-    })
-}
-
-/// The audit row of a refusal is committed before the answer.
-fn refuse(host: &Host, entity: &Entity, command: &Transition, refusal: Refusal) -> Result<TransitionOutcome, Error> {
-    host.store()
-        .record(&[rejection_event(entity, command, &refusal, host.now())])?;
-    Ok(TransitionOutcome::Rejected(refusal))
 }
 
 /// The answer of an earlier use of the command's key; invalid when it was used with another command.

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{AdminEvent, Entity, FieldKind, HistoryRow, Lifecycle, Runtime, Timestamp};
-use crate::store::Scope;
+use crate::model::{AdminEvent, Bytes, Entity, FieldKind, HistoryRow, Lifecycle, Reference, Runtime, Timestamp};
+use crate::store::Belongings;
 
 /// An entity with what belongs to it.
 #[derive(Clone, Debug)]
@@ -29,15 +29,29 @@ pub struct EntityView {
 /// # Errors
 /// The store cannot be read.
 pub fn view(host: &Host, entity: Entity) -> Result<EntityView, Error> {
-    let store = host.store();
-    let references = |entities: Vec<Entity>| entities.into_iter().map(|e| e.reference.to_string()).collect();
-    let parents: Vec<String> = references(store.linked(&entity, Scope::Parents)?);
-    let children: Vec<String> = references(store.linked(&entity, Scope::Children)?);
-    let runtime = store
-        .runtimes(Some(std::slice::from_ref(&entity.reference)))?
+    let belongings = host.store().belongings(std::slice::from_ref(&entity))?;
+    view_of(host, entity, belongings.into_iter().next().unwrap_or_default())
+}
+
+/// The same for a listing, in its order, from one snapshot.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn views(host: &Host, entities: Vec<Entity>) -> Result<Vec<EntityView>, Error> {
+    let belongings = host.store().belongings(&entities)?;
+    entities
         .into_iter()
-        .next_back();
-    let work = store.work(&entity)?.map(|work| work.0);
+        .zip(belongings)
+        .map(|(entity, belongings)| view_of(host, entity, belongings))
+        .collect()
+}
+
+fn view_of(host: &Host, entity: Entity, belongings: Belongings) -> Result<EntityView, Error> {
+    let references = |of: &[Reference]| of.iter().map(Reference::to_string).collect::<Vec<_>>();
+    let parents = references(&belongings.parents);
+    let children = references(&belongings.children);
+    let runtime = belongings.runtime;
+    let work = belongings.work.map(|work| work.0);
     let lifecycle = host.lifecycle(&entity)?;
     let json = entity_json(
         &entity,
@@ -92,7 +106,7 @@ fn entity_json(
         "command": command,
         "runtime": runtime.map(runtime_json),
         "notify": entity.notify,
-        "run_dir": runtime.and_then(|runtime| runtime.run_dir.clone()).map(crate::model::Bytes),
+        "run_dir": runtime.and_then(|runtime| runtime.run_dir.clone()).map(Bytes),
         "created_at": entity.created_at.to_rfc3339(),
         "updated_at": entity.updated_at.to_rfc3339(),
         "ended_at": entity.structural.ended_at.map(Timestamp::to_rfc3339),
@@ -122,6 +136,7 @@ fn runtime_json(runtime: &Runtime) -> Value {
         "shim_pid": runtime.shim.as_ref().map(|shim| shim.pid),
         "level": runtime.level,
         "containment": runtime.containment.word(),
+        "cgroup": runtime.cgroup.clone().map(Bytes),
         "stop_unconfirmed": runtime.stop_unconfirmed,
         "resume_token": runtime.resume_token.is_some(),
     })
@@ -129,7 +144,7 @@ fn runtime_json(runtime: &Runtime) -> Value {
 
 /// The JSON document of a history row.
 pub fn history_json(row: &HistoryRow) -> Value {
-    json!({
+    let mut document = json!({
         "id": row.id,
         "ref": row.reference.to_string(),
         "previous_status": row.previous_status,
@@ -140,7 +155,11 @@ pub fn history_json(row: &HistoryRow) -> Value {
         "version": row.version,
         "policy_digest": row.policy_digest,
         "metadata": row.metadata,
-    })
+    });
+    if !row.guarded.is_null() {
+        document["guarded"] = row.guarded.clone();
+    }
+    document
 }
 
 /// The JSON document of an audit row.

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Bytes, Entity, Reference};
 use crate::store::Scope;
-use crate::verbs::settle::{Standing, standing};
+use crate::verbs::standing::{Standing, standing};
 
 /// One finished target (SEMANTICS 6).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! `CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-component-ld cargo build -p runwarden-kit --example review
 //! --target wasm32-unknown-unknown --profile guest` makes the component.
 
-use runwarden_kit::table::{code, edge, outcome, parameter, policy, status};
+use runwarden_kit::table::{always, code, edge, field, outcome, parameter, policy, status};
 use runwarden_kit::{
     Assessment, Decision, Descriptor, Ending, Entity, Execution, ExecutionRule, Fault, Guard, Health, Judgement, Level,
     Mapping, Migrate, Observation, Policy, Request, Surroundings, log,
@@ -33,7 +33,15 @@ impl Policy for Review {
                 code("review.waived.quorum", "Enough others have approved."),
                 code("review.declined.no", "The reviewer declines, or there was no review."),
             ])
+            .fields([
+                field("ended_at", "timestamp", "When the reviewer ended."),
+                field("exit_code", "integer", "The code it exited with."),
+                field("term_signal", "integer", "The signal it died by."),
+                field("cause", "text", "How it ended."),
+            ])
             .execution(execution())
+            // Every ending has a meaning by the table, which the verdict is told and may better.
+            .verdicts([always(outcome("declined", "review.declined.no"))])
             .parameters([parameter("quorum", "integer", "2", "Approvals needed.").choices(&["1", "2", "3"])])
             .reading_children()
             .reading_last_output(1024)

@@ -10,6 +10,9 @@ mod bytes {
 /// The example `session-paused` as a component.
 pub const SESSION_PAUSED: &[u8] = bytes::SESSION_PAUSED;
 
+/// The kit's example of a policy with every optional part as a component.
+pub const REVIEW: &[u8] = bytes::REVIEW;
+
 /// The hostile component in a mode: the one build with its two digits replaced.
 ///
 /// # Panics

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use runwarden_shim::message::{FromShim, PACKET_BYTES, Passed, Present, ToShim};
 use runwarden_shim::slot::{self, Cause, Patience, Slot};
-use runwarden_shim::spec::{IoMode, ParentTie, Spec, StopBy, Window};
+use runwarden_shim::spec::{IoMode, Namespace, ParentTie, Spec, StopBy, Window};
 use runwarden_shim::{clock, files, packet};
 
 /// No test waits longer for anything.
@@ -32,6 +32,8 @@ pub struct Run {
     pub stdin: Option<OwnedFd>,
     pub image: Option<OwnedFd>,
     pub stdin_writer: Option<OwnedFd>,
+    /// Starts the shim with SIGCHLD ignored.
+    pub deaf: bool,
 }
 
 impl Run {
@@ -58,6 +60,9 @@ impl Run {
                 width: 0,
                 height: 0,
             },
+            cgroup: None,
+            namespace: Namespace::Callers,
+            log_limit_bytes: 256 << 20,
         };
         Self {
             directory,
@@ -65,6 +70,7 @@ impl Run {
             stdin: None,
             image: None,
             stdin_writer: None,
+            deaf: false,
         }
     }
 
@@ -87,11 +93,15 @@ impl Run {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        let deaf = self.deaf;
         let move_socket = move || {
             // SAFETY: dup2 is async-signal-safe; clearing the flag matters when the number is already 3.
             unsafe {
                 libc::dup2(number, 3);
                 libc::fcntl(3, libc::F_SETFD, 0);
+                if deaf {
+                    libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+                }
             }
             Ok(())
         };
@@ -125,7 +135,7 @@ impl Run {
             fds: Vec::new(),
         };
         match started.receive() {
-            FromShim::Held { worker, shim } => (started.worker, started.shim) = (worker, shim),
+            FromShim::Held { worker, shim, .. } => (started.worker, started.shim) = (worker, shim),
             other => panic!("expected a held worker, got {other:?}"),
         }
         started

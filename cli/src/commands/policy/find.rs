@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runwarden_host::model::{Entity, Lifecycle};
-use runwarden_host::policy::{Inspected, inspect, prepare, select};
+use runwarden_host::policy::{Inspected, inspect, select};
 use runwarden_host::store::ComponentRecord;
+use runwarden_host::verbs::examine;
 use runwarden_host::{Error, Host};
 
 use crate::errors::{Failure, Outcome, finding_line};
@@ -110,7 +111,7 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
 
 fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
     let bytes = read(path)?;
-    let candidate = prepare(&bytes, host.policies().limits())?;
+    let candidate = examine(host, &bytes)?;
     Ok(Subject {
         lifecycle: Arc::new(Lifecycle::new(candidate.descriptor)),
         digest: candidate.digest,

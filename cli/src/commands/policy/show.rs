@@ -246,11 +246,20 @@ fn limits_json(limits: Limits) -> Value {
         "host_call_bytes": limits.host_call_bytes,
         "stack_bytes": limits.stack_bytes,
         "component_bytes": limits.component_bytes,
+        "compile": {
+            "processor_ms": u64::try_from(limits.compile.processor.as_millis()).unwrap_or(u64::MAX),
+            "wall_ms": u64::try_from(limits.compile.wall.as_millis()).unwrap_or(u64::MAX),
+            "memory_bytes": limits.compile.memory_bytes,
+        },
     })
 }
 
 fn limits_words(limits: Limits) -> String {
     let (millions, mib) = (limits.fuel / 1_000_000, limits.memory_bytes >> 20);
     let (wall, kib) = (limits.wall.as_millis(), limits.answer_bytes >> 10);
-    format!("a call: {millions} million instructions, {wall} ms, {mib} MiB of memory, answers of {kib} KiB")
+    let (seconds, compiler_mib) = (limits.compile.processor.as_secs(), limits.compile.memory_bytes >> 20);
+    format!(
+        "a call: {millions} million instructions, {wall} ms, {mib} MiB of memory, answers of {kib} KiB; \
+         compiling it: {seconds} s of processor time, {compiler_mib} MiB"
+    )
 }

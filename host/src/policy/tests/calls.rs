@@ -4,6 +4,8 @@ use runwarden_test_guests::Mode;
 use serde_json::json;
 
 use super::guests::Installed;
+use crate::model::{Descriptor, Structural};
+use crate::policy::calls::attempts;
 use crate::policy::{Limits, PolicyFault};
 
 #[test]
@@ -220,4 +222,39 @@ fn a_policy_that_is_not_installed_is_not_loadable() {
     assert!(installed.policies.installed(&nowhere.digest).unwrap().is_none());
     let fault = installed.assess_under(Mode::Honest, &nowhere);
     assert!(matches!(fault, Err(PolicyFault::NotLoadable { policy, .. }) if policy == "gadget@9.0.0"));
+}
+
+#[test]
+fn a_verdict_is_told_the_stop_that_was_wanted() {
+    let judged = Installed::new(&[Mode::VerdictTells])
+        .verdict(Mode::VerdictTells)
+        .unwrap();
+    let summary = judged.summary.unwrap();
+    assert_eq!(summary, "stop gadget.spoiled.bad, attempt 1, left 0");
+}
+
+#[test]
+fn attempts_left_are_counted_where_starts_are() {
+    let descriptor = |name: &str| -> Descriptor {
+        let named = |policy: &&runwarden_bundled::Bundled| format!("{}@{}", policy.name, policy.version) == name;
+        let found = runwarden_bundled::POLICIES.iter().find(named);
+        serde_json::from_str(found.unwrap().descriptor).unwrap()
+    };
+    let leased = |lease_attempts| Structural {
+        lease_attempts,
+        ..Structural::default()
+    };
+    let check = |kind, structural: Structural, expected| {
+        assert_eq!(
+            attempts(&descriptor(kind), &structural),
+            expected,
+            "{kind}: {structural:?}"
+        );
+    };
+    check("schedule_run@2.0.0", leased(Some(1)), (1, 2));
+    check("schedule_run@2.0.0", leased(Some(3)), (3, 0));
+    check("schedule_run@2.0.0", leased(Some(4)), (4, 0));
+    // Started by hand: no worker has it, nobody starts it again.
+    check("schedule_run@2.0.0", leased(None), (1, 0));
+    check("run@1.0.0", Structural::default(), (1, 0));
 }

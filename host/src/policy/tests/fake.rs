@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery,
-    JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -62,11 +62,15 @@ impl Store for FakeStore {
         never()
     }
 
-    fn record(&self, _: &[AdminEvent]) -> Result<(), StoreError> {
+    fn record(&self, _: &[AdminEvent], _: &[RuntimeUpdate]) -> Result<(), StoreError> {
         never()
     }
 
     fn load(&self, _: &str) -> Result<Option<Entity>, StoreError> {
+        never()
+    }
+
+    fn belongings(&self, _: &[Entity]) -> Result<Vec<Belongings>, StoreError> {
         never()
     }
 

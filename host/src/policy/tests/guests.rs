@@ -9,17 +9,17 @@ use super::fake::FakeStore;
 use crate::model::{Actor, Create, Entity, Fields, Lifecycle, Outcome, PolicyPin, Reason, Timestamp, create};
 use crate::policy::{
     Assessed, Candidate, GuardRequest, InstallError, Judged, Limits, Observed, Policies, PolicyFault, Surroundings,
-    VerdictRequest, prepare,
+    VerdictRequest, compile_here, prepare,
 };
 
 /// What `prepare` made of the hostile guest in a mode.
 pub(super) fn prepared(mode: Mode) -> Result<Candidate, InstallError> {
-    prepare(&hostile(mode), Limits::DEFAULT)
+    prepare(&hostile(mode), Limits::DEFAULT, compile_here)
 }
 
 /// The place and message of every problem; a fault is not among them.
 pub(super) fn problems(bytes: &[u8]) -> Vec<(String, String)> {
-    match prepare(bytes, Limits::DEFAULT) {
+    match prepare(bytes, Limits::DEFAULT, compile_here) {
         Err(InstallError::Unusable(findings)) => findings.into_iter().map(|f| (f.place, f.message)).collect(),
         other => panic!("{other:?}"),
     }
@@ -27,7 +27,7 @@ pub(super) fn problems(bytes: &[u8]) -> Vec<(String, String)> {
 
 /// The fault of a check that failed in a call.
 pub(super) fn fault(bytes: &[u8], limits: Limits) -> PolicyFault {
-    match prepare(bytes, limits) {
+    match prepare(bytes, limits, compile_here) {
         Err(InstallError::Fault(fault)) => fault,
         other => panic!("{other:?}"),
     }
@@ -87,6 +87,7 @@ impl Installed {
             exit_code: Some(7),
             signal: None,
             cause: "exit",
+            stop_intent: Some("gadget.spoiled.bad"),
             started_at: Timestamp::from_ms(1_000),
             ended_at: Timestamp::from_ms(3_000),
             duration: crate::model::DurationMs::from_ms(2_000),

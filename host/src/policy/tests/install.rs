@@ -3,7 +3,7 @@
 use runwarden_test_guests::{Mode, hostile};
 
 use super::guests::{fault, prepared, problems};
-use crate::policy::{InstallError, Limits, PolicyFault, prepare};
+use crate::policy::{InstallError, Limits, PolicyFault, compile_here, prepare};
 
 #[test]
 fn an_honest_guest_is_admitted_without_a_warning() {
@@ -94,10 +94,10 @@ fn every_problem_of_a_descriptor_is_told_at_once_in_its_place() {
     let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
     for place in [
         "version",
-        "statuses[5].name",
-        "statuses[5]",
-        "edges[6]",
-        "edges[7].to",
+        "statuses[6].name",
+        "statuses[6]",
+        "edges[8]",
+        "edges[9].to",
         "fields[6]",
         "reads.history",
     ] {
@@ -183,5 +183,7 @@ fn each_limit_ends_the_call_as_a_fault_of_its_own() {
         component_bytes: 1_000,
         ..Limits::DEFAULT
     };
-    assert!(matches!(prepare(bytes, small), Err(InstallError::Unusable(found)) if found[0].place == "size"));
+    assert!(
+        matches!(prepare(bytes, small, compile_here), Err(InstallError::Unusable(found)) if found[0].place == "size")
+    );
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use runwarden_test_guests::{Mode, hostile};
 
 use super::guests::{fault, problems};
-use crate::policy::{Limits, PolicyFault, inspect, prepare};
+use crate::policy::{Limits, PolicyFault, compile_here, inspect, prepare};
 
 fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap()
@@ -187,6 +187,6 @@ fn damaged_components_that_still_validate_are_run_without_a_panic() {
     for (number, place) in places.enumerate() {
         let mut bytes = honest.clone();
         bytes[place] ^= 1 << (number % 8);
-        let _ = prepare(&bytes, Limits::DEFAULT);
+        let _ = prepare(&bytes, Limits::DEFAULT, compile_here);
     }
 }

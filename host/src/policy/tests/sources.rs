@@ -48,6 +48,6 @@ fn one_function_makes_every_store_of_components() {
 #[test]
 fn one_module_knows_wasmtime() {
     assert!(with("wasmtime::").iter().all(|path| path.starts_with("policy/")));
-    assert_eq!(with("Component::deserialize("), ["policy/cache.rs"]);
+    assert_eq!(with("Component::deserialize("), ["policy/code.rs"]);
     assert_eq!(with("Engine::new("), ["policy/engine.rs"]);
 }

@@ -7,9 +7,8 @@ use super::connection::Db;
 use super::entity::{component, not_installed};
 use super::failure::Fault;
 use super::history;
-use super::writer::Installation;
 use crate::model::AdminEvent;
-use crate::store::{Activation, Component, ComponentRecord};
+use crate::store::{Activation, Component, ComponentRecord, Installation};
 
 /// Adds a component; see [`crate::store::Store::install`].
 pub(super) fn install(db: &Db, installation: &Installation) -> Result<(), Fault> {

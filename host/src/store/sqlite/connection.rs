@@ -198,6 +198,16 @@ pub(super) struct Db {
 }
 
 impl Db {
+    /// An empty database in memory, which keeps the same rules as a file.
+    pub(super) fn in_memory() -> rusqlite::Result<Self> {
+        let connection = Connection::open_in_memory()?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+        Ok(Self {
+            connection,
+            counters: Arc::default(),
+        })
+    }
+
     /// Makes the connection refuse writes, or admit them again.
     pub(super) fn only_reads(&self, reads: Reads) -> rusqlite::Result<()> {
         self.connection.execute_batch(match reads {

@@ -335,9 +335,7 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
         let sql = "INSERT INTO keys (scope, key, entity, version, command_digest) VALUES (?1, ?2, ?1, ?3, ?4)";
         db.write(sql, params![row, key.key, change.row.version, key.command_digest])?;
     }
-    for one in &effects.runtimes {
-        runtime::update(db, one)?;
-    }
+    runtime::update(db, &effects.runtimes)?;
     Ok(Applied::Written)
 }
 

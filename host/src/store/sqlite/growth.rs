@@ -54,7 +54,7 @@ fn entity(store: &SqliteStore, number: usize) -> Entity {
 }
 
 /// Calls on one entity, and those that write.
-const SINGLE: [Call; 8] = [
+const SINGLE: [Call; 9] = [
     ("load", |store| assert!(store.load("id0000001").unwrap().is_some())),
     ("create", |store| {
         let mut new = samples::new_entity(store, "run", "new");
@@ -98,6 +98,10 @@ const SINGLE: [Call; 8] = [
     }),
     ("work", |store| {
         assert!(store.work(&entity(store, 7)).unwrap().is_none())
+    }),
+    ("belongings", |store| {
+        let found = store.belongings(&[entity(store, 7), entity(store, 8)]).unwrap();
+        assert!(found.iter().all(|found| found.runtime.is_some()));
     }),
 ];
 
@@ -275,6 +279,20 @@ fn no_call_does_more_work_in_a_larger_store() {
         compare(name, measure(&small, call), measure(&large, call));
     }
     assert!(grown.is_empty(), "{grown:#?}");
+}
+
+#[test]
+fn what_belongs_to_many_is_read_with_as_many_statements_as_for_one() {
+    let (_directory, path) = place();
+    let store = filled(&path, 200);
+    let listed = store.list(&EntityQuery::default()).unwrap();
+    let one = measure(&store, |store| {
+        assert_eq!(store.belongings(&listed[..1]).unwrap().len(), 1)
+    });
+    let all = measure(&store, |store| {
+        assert_eq!(store.belongings(&listed).unwrap().len(), 200)
+    });
+    assert_eq!((one.statements, one.sorts), (all.statements, all.sorts));
 }
 
 /// Pages written by one creation and one end, as a bound on the number of b-trees they touch: each index more is one

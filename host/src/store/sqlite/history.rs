@@ -21,8 +21,9 @@ pub(super) struct Outline<'a> {
 /// Adds a history row, with the envelope of its event.
 pub(super) fn append(db: &Db, outline: &Outline<'_>) -> rusqlite::Result<()> {
     let sql = "INSERT INTO transitions (entity, version, previous_status, status, reason_code, reason_summary, \
-                   reason_evidence, actor_kind, actor_id, at_ms, component, metadata, envelope) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+                   reason_evidence, actor_kind, actor_id, at_ms, component, metadata, envelope, \
+                   guarded) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let row = outline.row;
     db.write(
         sql,
@@ -40,6 +41,7 @@ pub(super) fn append(db: &Db, outline: &Outline<'_>) -> rusqlite::Result<()> {
             outline.component,
             (!row.metadata.is_null()).then(|| json(&row.metadata)),
             outline.event.map(|event| json(&event.envelope)),
+            (!row.guarded.is_null()).then(|| json(&row.guarded)),
         ],
     )?;
     Ok(())
@@ -57,7 +59,7 @@ pub(super) fn record(db: &Db, event: &AdminEvent) -> rusqlite::Result<()> {
 }
 
 const COLUMNS: &str = "t.transition, i.kind, i.id, t.version, t.previous_status, t.status, t.reason_code, \
-     t.reason_summary, t.reason_evidence, t.actor_kind, t.actor_id, t.at_ms, c.digest, t.metadata";
+     t.reason_summary, t.reason_evidence, t.actor_kind, t.actor_id, t.at_ms, c.digest, t.metadata, t.guarded";
 
 const JOINS: &str =
     "CROSS JOIN entity_ids i ON i.entity = t.entity CROSS JOIN components c ON c.component = t.component";
@@ -88,6 +90,7 @@ fn decode(row: &Row<'_>, store: &str) -> rusqlite::Result<HistoryRow> {
         at: columns.moment()?,
         policy_digest: columns.take()?,
         metadata: columns.json()?,
+        guarded: columns.json()?,
     })
 }
 

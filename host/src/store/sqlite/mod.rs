@@ -9,11 +9,13 @@
 //! command that reads pays for one connection, and one that writes for one commit.
 
 mod activation;
+mod belongings;
 mod columns;
 mod connection;
 mod entity;
 mod failure;
 mod history;
+mod image;
 mod place;
 mod query;
 mod readers;

@@ -86,10 +86,14 @@ fn fuse_name(table: &str, (major, minor): (u32, u32)) -> Option<String> {
     NETWORK_FUSE.contains(&name).then(|| name.to_owned())
 }
 
-/// Makes the directory (0700) and the empty file (0600) of a store; leaves what is there.
-pub(super) fn make(path: &Path, directory: &Path) -> Result<(), StoreError> {
+/// Makes the directory of a store (0700); leaves one that is there.
+pub(super) fn make_directory(path: &Path, directory: &Path) -> Result<(), StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| explain(error, path, "making the store's directory"))?;
+    made.map_err(|error| explain(error, path, "making the store's directory"))
+}
+
+/// Makes the empty file of a store (0600); leaves one that is there.
+pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
     // `create_new` never opens a file that is there: closing a descriptor of it would drop this process's locks.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),

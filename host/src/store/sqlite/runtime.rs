@@ -1,6 +1,6 @@
 //! The inventory: runtime rows and work specifications.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::types::Value as Parameter;
 use rusqlite::{Row, params_from_iter};
@@ -139,19 +139,28 @@ pub(super) fn insert(db: &Db, owner: i64, runtime: &Runtime) -> rusqlite::Result
     Ok(db.inserted())
 }
 
-/// Writes one runtime row, when it is there and in a state that the update admits.
-pub(super) fn update(db: &Db, update: &RuntimeUpdate) -> rusqlite::Result<()> {
+/// Writes runtime rows, those that are there and in a state that their update admits; whether there was one.
+pub(super) fn update(db: &Db, updates: &[RuntimeUpdate]) -> rusqlite::Result<bool> {
+    let mut wrote = false;
+    for update in updates {
+        wrote |= update_one(db, update)?;
+    }
+    Ok(wrote)
+}
+
+fn update_one(db: &Db, update: &RuntimeUpdate) -> rusqlite::Result<bool> {
     let sql = format!("{SELECT} FROM runtimes r {OWNER} WHERE r.runtime = ?1");
     let Some(mut runtime) = db.row(&sql, [update.id], decode)? else {
-        return Ok(());
+        return Ok(false);
     };
-    if update.change(&mut runtime) {
+    let changed = update.change(&mut runtime);
+    if changed {
         let sql = format!("UPDATE runtimes SET ({NAMES}) = ({PLACES}) WHERE runtime = ?31");
         let mut values = values(&runtime);
         values.push(update.id.into());
         db.write(&sql, params_from_iter(values))?;
     }
-    Ok(())
+    Ok(changed)
 }
 
 const OWNER: &str = "CROSS JOIN entity_ids i ON i.entity = r.owner";
@@ -176,15 +185,34 @@ pub(super) fn runtimes(db: &Db, owners: Option<&[Reference]>) -> rusqlite::Resul
     Ok(found.into_values().collect())
 }
 
+/// The newest runtime row of each of these entities, whose numbers come as a JSON array.
+pub(super) fn newest(db: &Db, entities: &str) -> rusqlite::Result<HashMap<String, Runtime>> {
+    let sql = format!(
+        "{SELECT} FROM json_each(?1) n CROSS JOIN runtimes r INDEXED BY runtimes_by_owner ON r.owner = n.value {OWNER}"
+    );
+    let mut newest: HashMap<String, Runtime> = HashMap::new();
+    for runtime in db.rows(&sql, [entities], decode)? {
+        let known = newest.get(&runtime.owner.id);
+        if known.is_none_or(|known| known.id < runtime.id) {
+            newest.insert(runtime.owner.id.clone(), runtime);
+        }
+    }
+    Ok(newest)
+}
+
 /// The work specification of a run.
 pub(super) fn work(db: &Db, entity: &Entity) -> rusqlite::Result<Option<Work>> {
-    db.row(
-        "SELECT entity, work FROM works WHERE entity = ?1",
-        [entity.row],
-        |row| {
-            let mut columns = Columns::of(row, "works");
-            let _entity: i64 = columns.take()?;
-            Ok(Work(columns.json()?))
-        },
-    )
+    let sql = "SELECT entity, work FROM works WHERE entity = ?1";
+    Ok(db.row(sql, [entity.row], decode_work)?.map(|(_, work)| work))
+}
+
+/// The work specifications of these entities, whose numbers come as a JSON array; by number.
+pub(super) fn works(db: &Db, entities: &str) -> rusqlite::Result<HashMap<i64, Work>> {
+    let sql = "SELECT w.entity, w.work FROM json_each(?1) n CROSS JOIN works w ON w.entity = n.value";
+    Ok(db.rows(sql, [entities], decode_work)?.into_iter().collect())
+}
+
+fn decode_work(row: &Row<'_>) -> rusqlite::Result<(i64, Work)> {
+    let mut columns = Columns::of(row, "works");
+    Ok((columns.take()?, Work(columns.json()?)))
 }

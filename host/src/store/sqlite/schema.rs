@@ -135,7 +135,8 @@ fn attempt(db: &Db, path: &Path, started: Instant) -> Result<(), StoreError> {
     outcome
 }
 
-fn from_here(db: &Db, path: &Path) -> Result<(), StoreError> {
+/// Applies the migrations that are missing, in the transaction that is open.
+pub(super) fn from_here(db: &Db, path: &Path) -> Result<(), StoreError> {
     let applied = match format(db, path)? {
         Format::Empty => 0,
         Format::Known(format) => format,

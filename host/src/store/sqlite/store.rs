@@ -10,12 +10,13 @@ use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
 use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
-use super::writer::{Answer, Command, Installation, Writer};
-use super::{activation, entity, history, place, query, removal, runtime};
+use super::writer::{Answer, Command, Writer};
+use super::{activation, belongings, entity, history, image, place, query, removal, runtime};
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
-    Activation, AdminQuery, Applied, Component, ComponentRecord, Created, EffectSet, EntityQuery, HistoryQuery,
-    JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
+    HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store,
+    StoreError, Work,
 };
 
 /// What opening may do.
@@ -50,20 +51,34 @@ impl SqliteStore {
         Self::open_tuned(path, mode, Tuning::default())
     }
 
-    /// The same, with other limits.
+    /// Makes the store in the file at `path` with these components in it, unless there is one: whole or not at all,
+    /// whatever dies meanwhile. Of several processes that make it at once, one does.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`], or what `contents` answers, which is asked only if there is no store.
+    pub fn make(path: &Path, contents: impl FnOnce() -> Result<Installation, StoreError>) -> Result<(), StoreError> {
+        schema::refuse_old_sqlite(path)?;
+        if place::holds_a_file(path)? {
+            return Ok(());
+        }
+        let directory = place::directory_of(path);
+        place::make_directory(path, directory)?;
+        place::refuse_network(path, directory)?;
+        image::publish(path, directory, &contents()?)
+    }
+
+    /// The same as [`SqliteStore::open`], with other limits.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
     pub fn open_tuned(path: &Path, mode: OpenMode, tuning: Tuning) -> Result<Self, StoreError> {
-        schema::refuse_old_sqlite(path)?;
-        let directory = place::directory_of(path);
-        let there = place::holds_a_file(path)?;
-        if mode == OpenMode::Create && !there {
-            place::make(path, directory)?;
-        } else if !there {
+        if mode == OpenMode::Create {
+            Self::make(path, || Ok(Installation::default()))?;
+        } else if !place::holds_a_file(path)? {
             return Err(missing(path));
         }
-        place::refuse_network(path, directory)?;
+        schema::refuse_old_sqlite(path)?;
+        place::refuse_network(path, place::directory_of(path))?;
         let counters = Arc::new(Counters::default());
         let read_only = mode == OpenMode::ReadOnly;
         let source = Arc::new(Source {
@@ -174,8 +189,9 @@ impl Store for SqliteStore {
         self.write(Command::UpdateRuntimes(updates.to_vec())).map(drop)
     }
 
-    fn record(&self, events: &[AdminEvent]) -> Result<(), StoreError> {
-        self.write(Command::Record(events.to_vec())).map(drop)
+    fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError> {
+        self.write(Command::Record(events.to_vec(), runtimes.to_vec()))
+            .map(drop)
     }
 
     fn load(&self, id: &str) -> Result<Option<Entity>, StoreError> {
@@ -218,6 +234,12 @@ impl Store for SqliteStore {
 
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {
         self.read("reading a work specification", |db| runtime::work(db, entity))
+    }
+
+    fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError> {
+        self.read("reading what belongs to entities", |db| {
+            belongings::belongings(db, entities)
+        })
     }
 
     fn install(

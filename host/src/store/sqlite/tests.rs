@@ -144,6 +144,34 @@ fn processes_that_make_a_store_at_once_make_one() {
 }
 
 #[test]
+fn a_log_that_outlived_its_store_is_not_taken_for_that_of_the_next() {
+    let (_directory, path, store) = made();
+    store.create(&samples::new_entity(&store, "run", "old"), None).unwrap();
+    drop(store);
+    fs::remove_file(&path).unwrap();
+    let store = SqliteStore::open(&path, OpenMode::Create).unwrap();
+    assert_eq!(store.load("old").unwrap(), None);
+    samples::install(&store).unwrap();
+    store.create(&samples::new_entity(&store, "run", "new"), None).unwrap();
+}
+
+#[test]
+fn a_store_is_made_with_its_contents_by_one_file_that_needs_no_log() {
+    let (_directory, path) = place();
+    SqliteStore::make(&path, || Ok(samples::installation())).unwrap();
+    let beside: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(beside.len(), 1, "{beside:?}");
+    SqliteStore::make(&path, || panic!("there is one")).unwrap();
+    let store = SqliteStore::open(&path, OpenMode::Existing).unwrap();
+    assert!(store.components().unwrap().iter().any(|component| component.active));
+    let mode: String = Connection::open(&path)
+        .unwrap()
+        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "wal");
+}
+
+#[test]
 fn a_handle_sees_what_another_one_commits() {
     let (_directory, path, store) = made();
     let other = SqliteStore::open(&path, OpenMode::Existing).unwrap();
@@ -260,7 +288,7 @@ fn damage_is_told_with_table_and_row() {
 fn what_is_append_only_is_neither_changed_nor_deleted_nor_replaced() {
     let (_directory, path, store) = made();
     store.create(&samples::new_entity(&store, "run", "a"), None).unwrap();
-    store.record(&[samples::admin_event("one", "run/a")]).unwrap();
+    store.record(&[samples::admin_event("one", "run/a")], &[]).unwrap();
     let copies = [
         ("transitions", "transition", "entity, version + 9"),
         ("transitions", "transition + 9", "entity, version"),

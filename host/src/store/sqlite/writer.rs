@@ -17,7 +17,8 @@ use super::readers::Readers;
 use super::{activation, entity, history, removal, reserve, runtime};
 use crate::model::{AdminEvent, Entity, NewEntity};
 use crate::store::{
-    Activation, Applied, Component, Created, EffectSet, JournalPage, NewRun, Removed, Rows, RuntimeUpdate, StoreError,
+    Activation, Applied, Created, EffectSet, Installation, JournalPage, NewRun, Removed, Rows, RuntimeUpdate,
+    StoreError,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -42,7 +43,7 @@ pub(super) enum Command {
     Create(Box<NewEntity>, Option<Box<NewRun>>),
     Apply(Box<EffectSet>),
     UpdateRuntimes(Vec<RuntimeUpdate>),
-    Record(Vec<AdminEvent>),
+    Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
     Install(Box<Installation>),
     Activate(Activation, AdminEvent),
     RemoveComponent(String, AdminEvent),
@@ -50,13 +51,6 @@ pub(super) enum Command {
     DropResource(i64),
     Remove(Box<Entity>, AdminEvent),
     PruneJournal(JournalPage, Vec<i64>, AdminEvent),
-}
-
-/// Components, activations and audit rows of one commit.
-pub(super) struct Installation {
-    pub(super) components: Vec<Component>,
-    pub(super) activations: Vec<Activation>,
-    pub(super) events: Vec<AdminEvent>,
 }
 
 /// What it came to.
@@ -88,12 +82,15 @@ impl Command {
             Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
             Self::UpdateRuntimes(updates) => {
-                updates.iter().try_for_each(|update| runtime::update(db, update))?;
+                runtime::update(db, updates)?;
                 Answer::Done
             }
-            Self::Record(events) => {
-                events.iter().try_for_each(|event| history::record(db, event))?;
-                Answer::Done
+            Self::Record(events, updates) => {
+                let is_news = runtime::update(db, updates)? || updates.is_empty();
+                if is_news {
+                    events.iter().try_for_each(|event| history::record(db, event))?;
+                }
+                Answer::Flag(is_news)
             }
             Self::Install(installation) => {
                 activation::install(db, installation)?;
@@ -124,7 +121,7 @@ impl Command {
             Self::Apply(effects) => Some(&effects.change.after.reference.id),
             Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => Some(&entity.reference.id),
             Self::UpdateRuntimes(_)
-            | Self::Record(_)
+            | Self::Record(..)
             | Self::Install(..)
             | Self::Activate(..)
             | Self::RemoveComponent(..)
@@ -136,7 +133,7 @@ impl Command {
     /// Whether the reserve may be spent on it: what ends or stops things, not what starts them.
     const fn may_spend_reserve(&self) -> bool {
         match self {
-            Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(_) => true,
+            Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
             // What makes room may use the room it makes.
             Self::DropRuntimes(..) | Self::DropResource(_) | Self::Remove(..) | Self::PruneJournal(..) => true,
             Self::Create(..) | Self::Install(..) | Self::Activate(..) | Self::RemoveComponent(..) => false,
@@ -149,7 +146,7 @@ impl Command {
             Self::Create(..) => "creating an entity",
             Self::Apply(_) => "applying a change",
             Self::UpdateRuntimes(_) => "writing runtime rows",
-            Self::Record(_) => "writing audit rows",
+            Self::Record(..) => "writing audit rows",
             Self::Install(..) => "installing a component",
             Self::Activate(..) => "activating a component",
             Self::RemoveComponent(..) => "removing a component",

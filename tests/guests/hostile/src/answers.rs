@@ -53,6 +53,14 @@ pub(crate) fn judge(mode: Mode, ending: &Ending) -> Result<Judgement, Fault> {
             .summary("saved by its notes")
             .patch("note", r#""was warm""#)
             .retry_after(1_000),
+        Mode::VerdictSpoils => Judgement::new("spoiled", "gadget.spoiled.bad")
+            .summary("it hums out of tune")
+            .patch("note", r#""out of tune""#),
+        Mode::VerdictTells => {
+            let stop = ending.stop_intent.as_deref().unwrap_or("none");
+            let (attempt, left) = (ending.attempt, ending.attempts_left);
+            rescued().summary(&format!("stop {stop}, attempt {attempt}, left {left}"))
+        }
         Mode::VerdictWrongKind => rescued().patch("size", r#""large""#),
         Mode::VerdictOverwritesExit => rescued().patch("exit_code", "0"),
         Mode::VerdictRetriesInThePast => rescued().retry_after(-1),

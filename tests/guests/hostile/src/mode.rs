@@ -105,6 +105,10 @@ modes! {
     VerdictNestsDeep = 53,
     /// `verdict` answers an edge that is for operators alone.
     VerdictOperatorEdge = 54,
+    /// `verdict` answers well that what exited with 0 is spoiled.
+    VerdictSpoils = 55,
+    /// `verdict` answers well and tells what it was told of stops and attempts.
+    VerdictTells = 56,
     /// `assess` answers a level that is none.
     HealthUnknownLevel = 60,
     /// `assess` answers with a critical extension that no host knows.

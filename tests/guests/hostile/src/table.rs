@@ -44,6 +44,7 @@ fn honest() -> Descriptor {
         .statuses([
             status("working", "It works.").initial("gadget.working.made"),
             status("held", "Somebody asked for a pause."),
+            status("shelved", "It was put away, and only an operator takes it up again."),
             status("done", "It worked.").success(),
             status("spoiled", "It did not.").terminal(),
             status("scrapped", "An operator gave it up.").terminal(),
@@ -52,6 +53,8 @@ fn honest() -> Descriptor {
         .edges(edges("held", &["working", "spoiled"]))
         .edges([
             edge("working", "held").guarded(),
+            edge("working", "shelved"),
+            edge("shelved", "scrapped").only(&["operator"]),
             edge("working", "scrapped").only(&["operator"]),
         ])
         .fields([
@@ -68,7 +71,9 @@ fn honest() -> Descriptor {
             ("gadget.held.asked", "A pause was asked for."),
             ("gadget.done.ok", "Worked."),
             ("gadget.done.rescued", "Worked after all."),
+            ("gadget.shelved.put", "Was put away."),
             ("gadget.spoiled.bad", "Did not work."),
+            ("gadget.spoiled.policy_fault", "Nobody could judge it."),
             ("gadget.scrapped.operator", "Given up."),
         ]))
         .execution(execution())
@@ -100,7 +105,7 @@ fn execution() -> ExecutionRule {
         parent_gone: spoiled(),
         host_restarted: spoiled(),
         ended_unobserved: spoiled(),
-        verdict_failed: spoiled(),
+        verdict_failed: outcome("spoiled", "gadget.spoiled.policy_fault"),
         ext: Vec::new(),
     }
 }

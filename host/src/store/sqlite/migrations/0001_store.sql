@@ -176,7 +176,9 @@ CREATE TABLE transitions (
     metadata        TEXT                 -- JSON of what the caller added
                     CONSTRAINT transitions_metadata_is_json CHECK (json_valid(metadata)),
     envelope        TEXT                 -- JSON of the event it made; NULL when it made none
-                    CONSTRAINT transitions_envelope_is_json CHECK (json_valid(envelope))
+                    CONSTRAINT transitions_envelope_is_json CHECK (json_valid(envelope)),
+    guarded         TEXT                 -- JSON of the guard's call: component, request, decision; NULL when none was made
+                    CONSTRAINT transitions_guarded_is_json CHECK (json_valid(guarded))
 ) STRICT;
 
 -- History of an entity in order; the row that an event id or a key names.

@@ -1,0 +1,235 @@
+//! The queue of finishing commands: of many that come at once, one at a time works, and it works for all that wait.
+//!
+//! Owned here: one directory of the home. Its lock is the turn; its files are tickets, one for each command that waits,
+//! named `ID.PID`. A ticket is drawn after the exit file was written and removed after the end was recorded, so a
+//! command whose ticket is gone when its turn comes has nothing left to do.
+//!
+//! If a command dies, the kernel gives its turn to the next, and its ticket is served by whoever lists it. What is
+//! recorded never depends on the queue: where it cannot be used, a command works alone, and the store keeps order.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+/// How long a command waits for its turn before it works alone: as long as it would wait for the store.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A ticket this old whose end could not be recorded belongs to nobody: no command waits so long.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60);
+
+/// What came of waiting.
+pub(crate) enum Turn {
+    /// It has come.
+    Come(HeldTurn),
+    /// Another command recorded the end meanwhile.
+    Served,
+    /// The queue cannot be used, or whoever has the turn does not come to an end.
+    Alone,
+}
+
+/// The turn; dropping it passes it on.
+pub(crate) struct HeldTurn {
+    directory: PathBuf,
+    own: OwnTicket,
+    listed: HashSet<PathBuf>,
+    _lock: File,
+}
+
+/// The ticket of a command that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// Whose end is to be recorded.
+    pub(crate) id: String,
+    path: PathBuf,
+}
+
+/// Waits for the turn of the command that is to record the end of run `id`.
+pub(crate) fn take_turn(directory: &Path, id: &str) -> Turn {
+    let Some(own) = OwnTicket::draw(directory, id) else {
+        return Turn::Alone;
+    };
+    let Some(lock) = lock(directory) else {
+        return Turn::Alone;
+    };
+    if !own.path.exists() {
+        return Turn::Served;
+    }
+    Turn::Come(HeldTurn {
+        directory: directory.to_owned(),
+        own,
+        listed: HashSet::new(),
+        _lock: lock,
+    })
+}
+
+impl HeldTurn {
+    /// The tickets that were not listed before, this command's own among the first.
+    pub(crate) fn waiting(&mut self) -> Vec<Ticket> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let mut found: Vec<Ticket> = entries.filter_map(|entry| ticket(entry.path())).collect();
+        found.retain(|ticket| self.listed.insert(ticket.path.clone()));
+        found
+    }
+
+    /// Whether the ticket is this command's own.
+    pub(crate) fn is_own(&self, ticket: &Ticket) -> bool {
+        ticket.path == self.own.path
+    }
+}
+
+impl Ticket {
+    /// Tells its command that the end is recorded.
+    pub(crate) fn served(self) {
+        let _ = fs::remove_file(self.path); // one that stays makes its command look for itself
+    }
+
+    /// Leaves it to its own command, which will see the fault for itself, unless there is none any more.
+    pub(crate) fn left(self) {
+        let age = fs::metadata(&self.path).and_then(|found| found.modified());
+        if age.is_ok_and(|drawn| drawn.elapsed().is_ok_and(|age| age >= ABANDONED_AFTER)) {
+            self.served();
+        }
+    }
+}
+
+/// Removed with the command that drew it, however that ends, unless it is killed.
+struct OwnTicket {
+    path: PathBuf,
+}
+
+impl OwnTicket {
+    fn draw(directory: &Path, id: &str) -> Option<Self> {
+        let path = directory.join(format!("{id}.{}", std::process::id()));
+        let make = || {
+            OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+        };
+        let made = make().or_else(|_| {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            make()
+        });
+        made.ok().map(|_| Self { path })
+    }
+}
+
+impl Drop for OwnTicket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // whoever served it has removed it already
+    }
+}
+
+fn ticket(path: PathBuf) -> Option<Ticket> {
+    let (id, _pid) = path.file_name()?.to_str()?.rsplit_once('.')?;
+    Some(Ticket {
+        id: id.to_owned(),
+        path,
+    })
+}
+
+/// The directory's lock, in order of asking. None when it cannot be locked or does not come free.
+fn lock(directory: &Path) -> Option<File> {
+    let file = File::open(directory).ok()?;
+    match file.try_lock() {
+        Ok(()) => return Some(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(_)) => return None,
+    }
+    // The kernel's queue knows no time limit, so a thread waits in it; one that waits too long ends with the process.
+    let (told, turn) = sync_channel(1);
+    let wait = move || {
+        let locked = file.lock().map(|()| file);
+        let _ = told.send(locked); // nobody waits any more: the lock is given back
+    };
+    thread::Builder::new().name("turn".to_owned()).spawn(wait).ok()?;
+    turn.recv_timeout(PATIENCE).ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn held(turn: Turn) -> HeldTurn {
+        match turn {
+            Turn::Come(held) => held,
+            Turn::Served => panic!("nobody served it"),
+            Turn::Alone => panic!("the queue can be used"),
+        }
+    }
+
+    fn ids(tickets: &[Ticket]) -> Vec<&str> {
+        tickets.iter().map(|ticket| ticket.id.as_str()).collect()
+    }
+
+    #[test]
+    fn whoever_has_the_turn_sees_each_ticket_once_and_serves_those_that_wait() {
+        let home = tempfile::tempdir().unwrap();
+        let queue = home.path().join("finishing");
+        let mut first = held(take_turn(&queue, "first"));
+        let own = first.waiting();
+        assert_eq!(ids(&own), ["first"]);
+        assert!(first.is_own(&own[0]));
+        thread::scope(|scope| {
+            let second = scope.spawn(|| take_turn(&queue, "sec.ond"));
+            let ticket = loop {
+                if let Some(ticket) = first.waiting().pop() {
+                    break ticket;
+                }
+                thread::yield_now();
+            };
+            assert_eq!(ticket.id, "sec.ond");
+            ticket.served();
+            drop(first);
+            assert!(matches!(second.join().unwrap(), Turn::Served));
+        });
+        assert_eq!(fs::read_dir(&queue).unwrap().count(), 0, "no ticket stays");
+    }
+
+    #[test]
+    fn a_ticket_that_was_not_served_gives_its_command_the_turn() {
+        let home = tempfile::tempdir().unwrap();
+        let mut first = held(take_turn(home.path(), "first"));
+        thread::scope(|scope| {
+            let second = scope.spawn(|| take_turn(home.path(), "second"));
+            while !first.waiting().iter().any(|ticket| ticket.id == "second") {
+                thread::yield_now();
+            }
+            drop(first);
+            assert_eq!(ids(&held(second.join().unwrap()).waiting()), ["second"]);
+        });
+    }
+
+    #[test]
+    fn a_ticket_left_behind_is_served_by_the_next_and_a_strange_file_is_no_ticket() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["dead.4194304", "strange"] {
+            fs::write(home.path().join(name), "").unwrap();
+        }
+        let mut turn = held(take_turn(home.path(), "next"));
+        let tickets = turn.waiting();
+        let mut found = ids(&tickets);
+        found.sort_unstable();
+        assert_eq!(found, ["dead", "next"]);
+        for ticket in tickets {
+            ticket.left();
+        }
+        assert!(home.path().join("dead.4194304").exists(), "its command may still wait");
+    }
+
+    #[test]
+    fn where_no_ticket_can_be_drawn_a_command_works_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(matches!(take_turn(&file.join("finishing"), "r"), Turn::Alone));
+    }
+}

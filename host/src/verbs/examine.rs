@@ -1,0 +1,86 @@
+//! Looking into a component before it is installed: everything that can be found out about it, and nothing written.
+
+use std::ffi::OsString;
+
+use crate::error::Error;
+use crate::host::Host;
+use crate::policy::{
+    COMPILE_THREADS, Candidate, Code, CompileLimits, InstallError, PolicyFault, compile, compile_here, prepare,
+};
+use crate::process::{BoundedEnd, bound_self, run_bounded};
+
+/// What a compiler that was asked by [`examine`] ends with when it does not take the component; its answer says why.
+pub const COMPILE_REFUSED: i32 = 65;
+
+/// Checks a component as installing it would.
+///
+/// It is compiled by the program of the configuration, in a process that is ended when it takes more than the limits
+/// admit. Without such a program it is compiled in this process, unbounded: a library that lets strangers install names
+/// one.
+///
+/// # Errors
+/// It is unusable (every problem is told), or the program cannot be started.
+pub fn examine(host: &Host, bytes: &[u8]) -> Result<Candidate, Error> {
+    let limits = host.policies().limits();
+    match &host.config().compiler {
+        None => Ok(prepare(bytes, limits, compile_here)?),
+        Some(program) => prepare(bytes, limits, |policy, bytes| {
+            let bounds = limits.compile;
+            let arguments = arguments(host, bounds);
+            let threads = COMPILE_THREADS.to_string();
+            let variables = [("RAYON_NUM_THREADS", threads.as_str())];
+            let end = run_bounded((program, &arguments), &variables, bytes, bounds.wall)?;
+            Ok(code(policy, bounds, end)?)
+        }),
+    }
+}
+
+/// Compiles within bounds, in a process that does nothing else: what the program of [`examine`] does with its arguments.
+///
+/// # Errors
+/// The compiler's own words; the answer with [`COMPILE_REFUSED`].
+pub fn compile_bounded(processor_seconds: u64, memory_bytes: u64, bytes: &[u8]) -> Result<Code, String> {
+    let processor = std::time::Duration::from_secs(processor_seconds);
+    bound_self(processor, memory_bytes).map_err(|error| error.to_string())?;
+    compile(bytes)
+}
+
+fn arguments(host: &Host, bounds: CompileLimits) -> [OsString; 5] {
+    [
+        "--home".into(),
+        host.config().home().into(),
+        "compile".into(),
+        bounds.processor.as_secs().to_string().into(),
+        bounds.memory_bytes.to_string().into(),
+    ]
+}
+
+/// What the compiler's end says of the component.
+fn code(policy: &str, bounds: CompileLimits, end: BoundedEnd) -> Result<Code, InstallError> {
+    const FUNCTION: &str = "compilation";
+    let policy = policy.to_owned();
+    let not_loadable = |why: String| PolicyFault::NotLoadable {
+        policy: policy.clone(),
+        why,
+    };
+    let fault = match end {
+        BoundedEnd::Exited { code: 0, answer } => return Ok(Code::from_worker(answer)),
+        BoundedEnd::Exited {
+            code: COMPILE_REFUSED,
+            answer,
+        } => not_loadable(String::from_utf8_lossy(&answer).into_owned()),
+        BoundedEnd::Exited { code, .. } => not_loadable(format!("its compiler ended with {code}")),
+        BoundedEnd::Died(signal) => not_loadable(format!("its compiler died by signal {signal}")),
+        BoundedEnd::OutOfTime => PolicyFault::OutOfTime {
+            policy,
+            function: FUNCTION,
+            limit_ms: bounds.processor.as_millis(),
+        },
+        BoundedEnd::OutOfMemory => PolicyFault::OutOfMemory {
+            policy,
+            function: FUNCTION,
+            limit_bytes: bounds.memory_bytes,
+        },
+    };
+    Err(InstallError::Fault(fault))
+}
