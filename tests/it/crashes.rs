@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Home, until};
 
 /// Runs the program, which must die at the place named.
-fn dies_at(home: &Home, place: &str, arguments: &[&str]) {
+pub(crate) fn dies_at(home: &Home, place: &str, arguments: &[&str]) {
     let mut command = home.command(arguments);
     command.env("RUNWARDEN_CRASH_AT", place);
     let output = command.output().expect("the program starts");
