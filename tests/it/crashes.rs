@@ -155,7 +155,7 @@ fn nothing_is_executed_before_the_gate_is_opened() {
 }
 
 /// Nobody holds the lock that a shim holds for as long as it lives.
-fn shim_is_gone(home: &Home, id: &str) -> bool {
+pub(crate) fn shim_is_gone(home: &Home, id: &str) -> bool {
     use runwarden_host::process::{RunDir, ShimLock};
     let lock = RunDir::at(home.home().join("runs").join(id)).shim_lock();
     matches!(lock, Ok(ShimLock::Free | ShimLock::Absent))

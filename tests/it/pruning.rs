@@ -7,7 +7,8 @@ use runwarden_host::verbs::{PruneKind, PruneOutcome, Pruning, plan_prune, prune}
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Home, host, lives};
+use crate::crashes::shim_is_gone;
+use crate::harness::{Home, host, lives, until};
 use crate::removing::aged;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -37,7 +38,13 @@ fn ended(home: &Home, id: &str, options: &[&str], code: u8) {
         id,
         &[options, &["--", "sh", "-c", &format!("echo said; exit {code}")]].concat(),
     );
+    over(home, id);
+}
+
+/// Waits until a run has ended and its shim, which protects its directory, is gone too.
+fn over(home: &Home, id: &str) {
     home.over(id);
+    until("its shim is gone", || shim_is_gone(home, id));
 }
 
 /// What goes, each as what and of whom.
@@ -112,7 +119,7 @@ fn what_is_alive_or_can_be_taken_up_again_stays_however_old() {
     );
     home.detach("lingering", &["--", "sh", "-c", &lingers]);
     let lingering = home.told("lingers");
-    crate::harness::until("the end is recorded", || {
+    until("the end is recorded", || {
         home.json(&["show", "lingering"])["terminal"] == true
     });
     ended(&home, "resumable", &["--resume-token", "t"], 0);
@@ -205,7 +212,7 @@ fn logs_go_the_longest_ended_first_until_the_rest_fits() {
     let big = ["--", "sh", "-c", "head -c 200000 /dev/zero"];
     for id in ["first", "second"] {
         home.detach(id, &big);
-        home.over(id);
+        over(&home, id);
     }
     let asked = |logs_bytes| Pruning {
         retention: Retention {

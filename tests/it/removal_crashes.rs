@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::crashes::dies_at;
-use crate::harness::Home;
+use crate::crashes::{dies_at, shim_is_gone};
+use crate::harness::{Home, until};
 use crate::pruning::older;
 
 /// A run that ended, with two directories of its own.
@@ -17,6 +17,7 @@ fn ended() -> Home {
     let own = ["--own-dir", "tree-1", "--own-dir", "tree-2"];
     home.detach("one", &[&own[..], &["--", "sh", "-c", "exit 3"]].concat());
     home.over("one");
+    until("its shim is gone", || shim_is_gone(&home, "one"));
     home
 }
 

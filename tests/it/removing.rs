@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::crashes::shim_is_gone;
 use crate::harness::{Home, lives, until};
 
 /// Starts a detached shell script and waits for what it tells in the file `told`.
@@ -119,10 +120,7 @@ fn a_runtime_whose_entity_is_missing_is_left_alone() {
     let number: i32 = pid.parse().expect("a number");
     let process = rustix::process::Pid::from_raw(number).expect("a process of this test");
     rustix::process::kill_process(process, rustix::process::Signal::KILL).expect("it lives");
-    until("its shim is gone", || {
-        let run = runwarden_host::process::RunDir::at(home.home().join("runs/one"));
-        !matches!(run.shim_lock(), Ok(runwarden_host::process::ShimLock::Held))
-    });
+    until("its shim is gone", || shim_is_gone(&home, "one"));
     aged(&home.home().join("runs/one"));
     home.done(&["prune"]);
     assert!(!home.home().join("runs/one").exists());
@@ -233,6 +231,7 @@ fn a_directory_in_which_another_live_run_works_stays_with_its_row() {
     let (_, outside) = own(&home, "outside");
     home.detach("one", &["--own-dir", &word, "--", "true"]);
     home.over("one");
+    until("its shim is gone", || shim_is_gone(&home, "one"));
     let inner = tree.join("inner").to_str().expect("text").to_owned();
     let gone_there = format!("cd {inner}; echo $$ > $told; exec sleep 600");
     for (id, cwd, text) in [
@@ -254,6 +253,28 @@ fn a_directory_in_which_another_live_run_works_stays_with_its_row() {
     }
     home.done(&["rm", "one"]);
     assert!(!tree.exists());
+}
+
+#[test]
+fn a_run_directory_in_which_another_live_run_works_stays() {
+    let home = Home::new();
+    home.detach("one", &["--", "true"]);
+    home.over("one");
+    let artifacts = home.of_run("one", "artifacts");
+    let cwd = artifacts.to_str().expect("text");
+    let pid = started(&home, "two", &["--cwd", cwd], "echo $$ > $told; exec sleep 600");
+    let kept = home.run(&["rm", "one"]).exits(1);
+    assert!(kept.out.contains("run/two works in it"), "{}", kept.out);
+    by_hand(
+        &home,
+        "PRAGMA foreign_keys = OFF; DELETE FROM entities WHERE entity = 1; DELETE FROM runtimes WHERE owner = 1",
+    );
+    aged(&home.home().join("runs/one"));
+    home.run(&["prune"]).exits(1);
+    assert!(lives(&pid) && artifacts.exists());
+    home.done(&["rm", "two"]);
+    home.done(&["prune"]);
+    assert!(!artifacts.exists());
 }
 
 #[test]

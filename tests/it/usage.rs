@@ -35,6 +35,8 @@ fn every_command_ends_its_help_with_examples_that_name_it() {
         "run",
         "logs",
         "kill",
+        "rm",
+        "prune",
         "ls",
         "show",
         "wait",

@@ -12,7 +12,7 @@ use crate::output::{Page, Report, Style, Text, size};
 use crate::parse;
 use crate::select::{SelectorArgs, choose};
 
-/// Remove entities and what is linked below them: stopped first, removed only when that is confirmed
+/// Remove entities with what is linked below them, once all of it is seen to be stopped
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

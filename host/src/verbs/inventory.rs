@@ -1,8 +1,10 @@
 //! What an entity has that a removal must account for: processes, directories, and what of others must not be touched.
 
+use std::path::Path;
+
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, Protected, Reference, Resource, Runtime, RuntimeKind, removal_refusal};
+use crate::model::{Entity, Extent, Protected, Reference, Resource, Runtime, RuntimeKind, removal_refusal};
 use crate::process::{RunDir, path_of, real_path, working_directory};
 use crate::store::Scope;
 use crate::verbs::identity;
@@ -116,8 +118,24 @@ pub(crate) fn protected(host: &Host, given: &[Protected], going: &[Node]) -> Res
     Ok(protected)
 }
 
-/// Why a directory that an entity registered is left alone; none when it may go.
-pub(crate) fn directory_doubt(resource: &Resource, protected: &[Protected]) -> Option<String> {
+/// Why a directory of an entity must stay, and so the entity; none when all of them may go.
+pub(crate) fn directories_doubt(host: &Host, node: &Node, protected: &[Protected]) -> Option<String> {
+    run_directory_doubt(node.directory(host).path(), protected).or_else(|| {
+        node.resources
+            .iter()
+            .find_map(|resource| resource_doubt(resource, protected))
+    })
+}
+
+/// Why a run directory is left alone: it is the host's own, and somebody else may work in it all the same.
+pub(crate) fn run_directory_doubt(path: &Path, protected: &[Protected]) -> Option<String> {
+    let mut places = protected.to_vec();
+    places.retain(|place| place.extent == Extent::Place);
+    removal_refusal(&real_path(path), &places).map(|why| format!("{} stays: {why}", path.display()))
+}
+
+/// Why a directory that an entity registered is left alone.
+fn resource_doubt(resource: &Resource, protected: &[Protected]) -> Option<String> {
     let path = path_of(&resource.directory);
     if let Some(why) = removal_refusal(&path, protected) {
         return Some(format!("{} stays: {why}", path.display()));

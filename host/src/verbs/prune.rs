@@ -17,9 +17,9 @@ use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Bytes, Entity, Hold, Protected, Retention, Shim};
 use crate::process::{Emptied, Found, RunDir, remove_tree};
 use crate::store::Journal;
-use crate::verbs::inventory::{Node, protected};
+use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
 use crate::verbs::remove::{ClearResult, Keep, Removing, in_words, remove_node};
-use plan::{Act, doubt, held, plan, shim};
+use plan::{Act, held, plan, shim};
 
 /// How many rows are looked at, or taken, in one step.
 const BATCH_ROWS: usize = 500;
@@ -106,7 +106,7 @@ fn act_on_entity(host: &Host, asked: &Pruning, item: &PruneItem, planned: &Entit
         return Ok(PruneOutcome::Kept(format!("{why} since the plan was made")));
     }
     let protected = protected(host, &asked.protected, std::slice::from_ref(&node))?;
-    if let Some(why) = doubt(&node, &protected) {
+    if let Some(why) = directories_doubt(host, &node, &protected) {
         return Ok(PruneOutcome::Kept(why));
     }
     let (keep, action) = match item.kind {
@@ -141,6 +141,10 @@ fn remove_stray(host: &Host, asked: &Pruning, found: &Found) -> Result<PruneOutc
     let id = String::from_utf8_lossy(&found.name).into_owned();
     if host.store().load(&id)?.is_some() || shim(&RunDir::at(found.path.clone())) == Shim::MayLive {
         return Ok(PruneOutcome::Kept("something was started in it since".to_owned()));
+    }
+    let protected = protected(host, &asked.protected, &[])?;
+    if let Some(why) = run_directory_doubt(&found.path, &protected) {
+        return Ok(PruneOutcome::Kept(why));
     }
     let path = Bytes::from(found.path.as_os_str());
     let details = json!({"path": path, "bytes": found.bytes});

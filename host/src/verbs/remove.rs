@@ -21,7 +21,7 @@ use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Bytes, DurationMs, Entity, Protected, RuntimeState};
 use crate::process::{Emptied, ShimLock, Survivor, path_of, remove_tree, remove_tree_without_links};
 use crate::store::{Removed, Rows, RuntimeUpdate};
-use crate::verbs::inventory::{Node, directory_doubt, is_absent, protected, tree};
+use crate::verbs::inventory::{Node, directories_doubt, is_absent, protected, tree};
 use crate::verbs::kill::{Kill, Killed, kill};
 
 /// How often the walk is repeated for what was created meanwhile.
@@ -200,9 +200,7 @@ fn doubt(host: &Host, node: &Node, protected: &[Protected]) -> Option<String> {
         Ok(ShimLock::Held) => return Some("its shim lives".to_owned()),
         Err(error) => return Some(format!("whether its shim lives cannot be seen: {error}")),
     }
-    node.resources
-        .iter()
-        .find_map(|resource| directory_doubt(resource, protected))
+    directories_doubt(host, node, protected)
 }
 
 fn report(node: &Node, result: ClearResult) -> Cleared {

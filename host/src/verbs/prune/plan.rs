@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::process::{Found, RunDir, ShimLock, directories_below};
 use crate::store::{Journal, JournalPage, Scope};
-use crate::verbs::inventory::{Node, directory_doubt, protected};
+use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
 use crate::verbs::settle::settle;
 
 /// A step with what it acts on.
@@ -29,7 +29,7 @@ pub(super) enum Act {
 }
 
 pub(super) fn plan(host: &Host, asked: &Pruning) -> Result<(Vec<Step>, Vec<String>), Error> {
-    let (runs, strays) = runs(host)?;
+    let Seen { runs, strays } = seen(host)?;
     // After the ends that waited were recorded: what ended protects nothing any more.
     let protected = protected(host, &asked.protected, &[])?;
     let mut steps = records(host, asked, &protected)?;
@@ -43,7 +43,11 @@ pub(super) fn plan(host: &Host, asked: &Pruning) -> Result<(Vec<Step>, Vec<Strin
     }
     steps.extend(logs.over(asked.retention.logs_bytes));
     if host.config().database.is_none() {
-        steps.extend(strays.into_iter().filter_map(|found| stray(host, asked, found)));
+        steps.extend(
+            strays
+                .into_iter()
+                .filter_map(|found| stray(host, asked, found, &protected)),
+        );
     } else if !strays.is_empty() {
         // They may be another store's.
         notes.push(format!(
@@ -60,8 +64,15 @@ pub(super) fn plan(host: &Host, asked: &Pruning) -> Result<(Vec<Step>, Vec<Strin
     Ok((steps, notes))
 }
 
-/// The directories of runs with whose they are, and those that no row names.
-fn runs(host: &Host) -> Result<(Vec<(Node, Found)>, Vec<Found>), Error> {
+/// The directory of the runs, as it was seen.
+struct Seen {
+    /// Directories of runs, each with whose it is.
+    runs: Vec<(Node, Found)>,
+    /// Directories that no row names.
+    strays: Vec<Found>,
+}
+
+fn seen(host: &Host) -> Result<Seen, Error> {
     let (mut runs, mut strays) = (Vec::new(), Vec::new());
     for found in directories_below(&host.config().home().join("runs"))? {
         let id = String::from_utf8_lossy(&found.name).into_owned();
@@ -70,7 +81,7 @@ fn runs(host: &Host) -> Result<(Vec<(Node, Found)>, Vec<Found>), Error> {
             None => strays.push(found),
         }
     }
-    Ok((runs, strays))
+    Ok(Seen { runs, strays })
 }
 
 impl Step {
@@ -127,7 +138,7 @@ fn records(host: &Host, asked: &Pruning, protected: &[Protected]) -> Result<Vec<
             continue;
         }
         let mut step = Step::of(PruneKind::Record, &node, None);
-        match doubt(&node, protected) {
+        match directories_doubt(host, &node, protected) {
             Some(why) => step.item.outcome = PruneOutcome::Kept(why),
             None => _ = going.insert(node.entity.row),
         }
@@ -145,12 +156,6 @@ pub(super) fn shim(directory: &RunDir) -> Shim {
         Ok(ShimLock::Absent | ShimLock::Free) => Shim::Gone,
         Ok(ShimLock::Held) | Err(_) => Shim::MayLive,
     }
-}
-
-pub(super) fn doubt(node: &Node, protected: &[Protected]) -> Option<String> {
-    node.resources
-        .iter()
-        .find_map(|resource| directory_doubt(resource, protected))
 }
 
 /// Logs of runs whose directories stay.
@@ -186,7 +191,7 @@ fn judge_directory(
     let held = held(host, &node);
     if directory_fate(&asked.retention, &node.entity, held, host.now()) == Fate::Due {
         let mut step = Step::of(PruneKind::Directories, &node, Some(found));
-        if let Some(why) = doubt(&node, protected) {
+        if let Some(why) = directories_doubt(host, &node, protected) {
             step.item.outcome = PruneOutcome::Kept(why);
         }
         steps.push(step);
@@ -207,9 +212,17 @@ fn judge_directory(
 }
 
 /// A directory that the inventory was seen not to name.
-fn stray(host: &Host, asked: &Pruning, found: Found) -> Option<Step> {
+fn stray(host: &Host, asked: &Pruning, found: Found, protected: &[Protected]) -> Option<Step> {
     let changed_at = Timestamp::from_ms(found.changed_at_ms);
     let shim = shim(&RunDir::at(found.path.clone()));
+    let outcome = match stray_fate(&asked.retention, changed_at, shim, host.now()) {
+        Fate::Young => return None,
+        Fate::Held(hold) => PruneOutcome::Kept(format!("no row names it, and {}", hold.words())),
+        Fate::Due => match run_directory_doubt(&found.path, protected) {
+            Some(why) => PruneOutcome::Kept(why),
+            None => PruneOutcome::Planned,
+        },
+    };
     let item = PruneItem {
         kind: PruneKind::Stray,
         reference: None,
@@ -217,22 +230,12 @@ fn stray(host: &Host, asked: &Pruning, found: Found) -> Option<Step> {
         rows: 0,
         bytes: found.bytes,
         since: changed_at,
-        outcome: PruneOutcome::Planned,
+        outcome,
     };
-    match stray_fate(&asked.retention, changed_at, shim, host.now()) {
-        Fate::Due => Some(Step {
-            item,
-            act: Act::Stray(found),
-        }),
-        Fate::Young => None,
-        Fate::Held(hold) => Some(Step {
-            item: PruneItem {
-                outcome: PruneOutcome::Kept(format!("no row names it, and {}", hold.words())),
-                ..item
-            },
-            act: Act::Stray(found),
-        }),
-    }
+    Some(Step {
+        item,
+        act: Act::Stray(found),
+    })
 }
 
 fn journal_steps(
