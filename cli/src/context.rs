@@ -4,11 +4,12 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use runwarden_host::model::{Actor, Entity, Protected, Reference};
 use runwarden_host::policy::Limits;
-use runwarden_host::store::{OpenMode, StoreError};
+use runwarden_host::store::{OpenMode, StoreError, Tuning};
 use runwarden_host::verbs::resolve;
 use runwarden_host::{Clock, Config, Error, Host};
 
@@ -19,6 +20,9 @@ use crate::output::{Output, Page};
 
 /// The shim, built with this program and written out when a run needs it.
 const SHIM: &[u8] = include_bytes!(env!("RUNWARDEN_SHIM"));
+
+/// How long one write of a kill waits for another process's lock.
+const STOP_TURN: Duration = Duration::from_secs(1);
 
 /// Where a command runs.
 pub(crate) struct Context {
@@ -68,6 +72,19 @@ impl Context {
     /// Opens the store that is there to read and to write.
     pub(crate) fn open(&self) -> Outcome<Host> {
         Ok(Host::open(self.config.clone(), OpenMode::Existing)?)
+    }
+
+    /// Opens the store that is there to stop what runs: a store that cannot be written keeps nobody alive, so it is waited
+    /// for in short turns, and one that can only be read is read.
+    pub(crate) fn open_to_stop(&self) -> Outcome<Host> {
+        let tuning = Tuning {
+            busy_wait: STOP_TURN,
+            ..Tuning::default()
+        };
+        match Host::open_tuned(self.config.clone(), OpenMode::Existing, tuning) {
+            Err(Error::Store(StoreError::ReadOnly { .. })) => Ok(Host::open(self.config.clone(), OpenMode::ReadOnly)?),
+            other => Ok(other?),
+        }
     }
 
     /// Opens the store that is there for a command that only reads, also where it cannot be written.

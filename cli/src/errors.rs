@@ -90,8 +90,14 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
         let said = error.to_string();
-        match &error {
+        match error {
             Error::NotFound { .. } => {
                 Self::new(Exit::UNKNOWN, "not_found", said).hint("`runwarden ls --all` shows everything in the store")
             }

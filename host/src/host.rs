@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::model::{Entity, Lifecycle, generate_id};
 use crate::policy::{Limits, Policies, Selected};
 use crate::process::Place;
-use crate::store::{OpenMode, SqliteStore, Store, StoreError};
+use crate::store::{OpenMode, SqliteStore, Store, StoreError, Tuning};
 use crate::wake::Wake;
 
 /// What a host needs to know; it reads no environment itself.
@@ -49,6 +49,15 @@ impl Host {
     /// The store is missing (unless it may be made), damaged, too new, or cannot be read.
     pub fn open(config: Config, mode: OpenMode) -> Result<Self, Error> {
         let store = SqliteStore::open(&config.database_path(), mode)?;
+        Ok(Self::with_store(config, Arc::new(store)))
+    }
+
+    /// The same, with other limits of the store.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_tuned(config: Config, mode: OpenMode, tuning: Tuning) -> Result<Self, Error> {
+        let store = SqliteStore::open_tuned(&config.database_path(), mode, tuning)?;
         Ok(Self::with_store(config, Arc::new(store)))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Home, until};
+use crate::harness::{Home, lives, until};
 
 /// Runs the program, which must die at the place named.
 pub(crate) fn dies_at(home: &Home, place: &str, arguments: &[&str]) {
@@ -337,4 +337,104 @@ impl Random {
             .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
+}
+
+/// Starts a run that tells its pid.
+fn sleeper(home: &Home, id: &str) -> String {
+    let text = format!("echo $$ > {}; exec sleep 600", home.path(id).display());
+    home.detach(id, &["--", "sh", "-c", &text]);
+    home.told(id)
+}
+
+#[test]
+fn a_killer_that_dies_after_its_intent_leaves_the_run_to_the_next_kill() {
+    let home = Home::new();
+    let pid = sleeper(&home, "one");
+    dies_at(&home, "kill.intent_recorded", &["kill", "one", "--note", "first"]);
+    assert!(lives(&pid));
+    assert_eq!(statuses(&home, "one"), ["running"]);
+    home.done(&["kill", "one", "--note", "second"]);
+    assert!(!lives(&pid));
+    assert_eq!(statuses(&home, "one"), ["running", "cancelled"]);
+    assert_eq!(
+        home.json(&["show", "one"])["reason"]["evidence"][0]["note"],
+        "first",
+        "the first intent stays"
+    );
+}
+
+#[test]
+fn a_killer_that_dies_after_it_asked_is_not_needed_any_more() {
+    let home = Home::new();
+    let pid = sleeper(&home, "one");
+    dies_at(&home, "kill.asked", &["kill", "one"]);
+    home.over("one");
+    assert!(!lives(&pid));
+    assert_eq!(statuses(&home, "one"), ["running", "cancelled"]);
+}
+
+#[test]
+fn a_process_that_ends_by_itself_after_a_kill_was_wanted_is_recorded_as_that_kill() {
+    let home = Home::new();
+    let gate = home.gate("gate");
+    let text = format!(
+        "echo $$ > {}; read x < {}; exit 3",
+        home.path("one").display(),
+        gate.display()
+    );
+    home.detach("one", &["--", "sh", "-c", &text]);
+    home.told("one");
+    dies_at(&home, "kill.intent_recorded", &["kill", "one", "--note", "wanted"]);
+    let held = crate::harness::opened(&gate);
+    let shown = home.over("one");
+    drop(held);
+    assert_eq!(
+        (
+            &shown["status"],
+            &shown["reason"]["code"],
+            &shown["fields"]["exit_code"],
+            &shown["fields"]["cause"]
+        ),
+        (
+            &json!("cancelled"),
+            &json!("run.cancelled.manual_kill"),
+            &json!(3),
+            &json!("exit")
+        ),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_killer_that_dies_when_it_has_stopped_a_set_without_a_shim_loses_nothing() {
+    let home = Home::new();
+    let pid = sleeper(&home, "one");
+    let shim = home.json(&["show", "one"])["runtime"]["shim_pid"]
+        .as_i64()
+        .expect("a shim");
+    let number = i32::try_from(shim)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .expect("a pid");
+    rustix::process::kill_process(number, rustix::process::Signal::KILL).expect("it is ours");
+    until("the shim is gone", || !lives(&shim.to_string()));
+    dies_at(&home, "kill.record_left", &["kill", "one"]);
+    assert!(!lives(&pid));
+    assert_eq!(home.over("one")["status"], "cancelled");
+    assert_eq!(statuses(&home, "one"), ["running", "cancelled"]);
+}
+
+#[test]
+fn a_start_that_died_before_anything_was_executed_can_be_killed() {
+    let home = Home::new();
+    let start = ["run", "--detach", "--id", "one", "--", "sleep", "600"];
+    dies_at(&home, "run.intent_committed", &start);
+    let told = home.json(&["kill", "one"])["targets"][0].clone();
+    assert_eq!(
+        (&told["outcome"], &told["signal"]),
+        (&json!("killed"), &json!("no_process")),
+        "{told}"
+    );
+    assert_eq!(statuses(&home, "one"), ["running", "cancelled"]);
+    assert_eq!(home.json(&["show", "one"])["runtime"]["state"], "stopped");
 }

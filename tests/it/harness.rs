@@ -270,6 +270,11 @@ pub(crate) fn vectors(name: &str) -> Value {
 
 /// The library on a store that is made if it is missing, without the program.
 pub(crate) fn host(home: &Path) -> Host {
+    library(home, OpenMode::Create)
+}
+
+/// The library on a store, opened as it is told.
+pub(crate) fn library(home: &Path, mode: OpenMode) -> Host {
     let config = Config {
         home: home.to_owned(),
         database: None,
@@ -279,7 +284,7 @@ pub(crate) fn host(home: &Path) -> Host {
         program: Path::new("/nonexistent").to_owned(),
         shim: &[],
     };
-    Host::open(config, OpenMode::Create).expect("a new store")
+    Host::open(config, mode).expect("a store")
 }
 
 /// Waits until a program that was started watches SIGINT and SIGTERM: from then on it is waiting.

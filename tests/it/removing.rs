@@ -144,24 +144,37 @@ fn a_stop_that_cannot_be_confirmed_keeps_the_row_and_the_directories() {
     let home = Home::new();
     let (tree, word) = own(&home, "tree");
     let pid = started(&home, "one", &["--own-dir", &word], "echo $$ > $told; exec sleep 600");
-    let place = "SELECT host FROM runtimes";
-    let connection = Connection::open(home.home().join("state.db")).expect("the store is a database");
-    let here: String = connection.query_row(place, [], |row| row.get(0)).expect("one runtime");
-    drop(connection);
-    by_hand(&home, "UPDATE runtimes SET host = 'elsewhere'");
-    let kept = entity(&home.run(&["rm", "one", "--json"]).exits(1).document(), "run/one");
-    assert_eq!(
-        (&kept["outcome"], &kept["signal"]),
-        (&json!("kept"), &json!("host_mismatch")),
-        "{kept}"
-    );
-    assert!(
-        kept["message"].as_str().is_some_and(|said| said.contains("elsewhere")),
-        "{kept}"
-    );
-    assert!(lives(&pid) && tree.join("inner/file").exists() && home.of_run("one", "run.json").exists());
-    assert_eq!(home.json(&["show", "one"])["runtime"]["host"], "elsewhere");
-    by_hand(&home, &format!("UPDATE runtimes SET host = '{here}'"));
+    for (change, signal) in [
+        ("host = 'elsewhere'", "host_mismatch"),
+        ("pid_namespace = 1", "namespace_mismatch"),
+        ("kind = 'container'", "remote"),
+        (
+            "shim_pidfs_inode = 1, shim_pidfs_handle = NULL, shim_start_ticks = NULL, shim_pid = 1",
+            "identity_mismatch",
+        ),
+    ] {
+        let row = "CREATE TEMP TABLE kept AS SELECT * FROM runtimes";
+        let connection = Connection::open(home.home().join("state.db")).expect("the store is a database");
+        connection
+            .execute_batch(&format!("{row}; UPDATE runtimes SET {change}"))
+            .expect("the statement fits");
+        let kept = entity(&home.run(&["rm", "one", "--json"]).exits(1).document(), "run/one");
+        assert_eq!(
+            (&kept["outcome"], &kept["signal"]),
+            (&json!("kept"), &json!(signal)),
+            "{kept}"
+        );
+        assert!(
+            kept["message"]
+                .as_str()
+                .is_some_and(|said| said.contains("not confirmed")),
+            "{kept}"
+        );
+        assert!(lives(&pid) && tree.join("inner/file").exists() && home.of_run("one", "run.json").exists());
+        assert_eq!(home.json(&["show", "one"])["status"], "running", "{change}");
+        let back = "DELETE FROM runtimes; INSERT INTO runtimes SELECT * FROM kept; DROP TABLE kept";
+        connection.execute_batch(back).expect("the statement fits");
+    }
     home.done(&["rm", "one"]);
     assert!(!lives(&pid) && !tree.exists());
 }
@@ -186,19 +199,21 @@ fn a_stop_that_fails_keeps_everything() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_ends_the_removal_with_nothing_done() {
+fn a_record_that_cannot_be_read_keeps_its_run_from_retention() {
     let home = Home::new();
     let (tree, word) = own(&home, "tree");
-    home.detach("one", &["--own-dir", &word, "--", "true"]);
-    home.over("one");
-    by_hand(&home, "UPDATE runtimes SET state = 'running'");
-    let record = fs::read(home.of_run("one", "exit.json")).expect("an exit record");
+    for (id, options) in [("one", &["--own-dir", &word][..]), ("two", &[])] {
+        home.detach(id, &[options, &["--", "true"]].concat());
+        home.over(id);
+        until("its shim is gone", || shim_is_gone(&home, id));
+    }
+    by_hand(&home, "UPDATE runtimes SET state = 'running' WHERE runtime = 1");
     fs::write(home.of_run("one", "exit.json"), "no record").expect("a file of ours");
-    home.run(&["rm", "one"]).exits(74);
+    let said = home.done(&["prune", "--older-than", "0"]);
+    assert!(said.contains("run/one is left alone"), "{said}");
     assert!(tree.exists() && home.of_run("one", "exit.json").exists());
-    home.run(&["prune", "--older-than", "0"]).exits(74);
-    assert!(tree.exists() && home.of_run("one", "exit.json").exists());
-    fs::write(home.of_run("one", "exit.json"), record).expect("a file of ours");
+    assert!(!home.of_run("two", "exit.json").exists(), "it keeps no other");
+    // A removal sees for itself that nothing of it runs.
     home.done(&["rm", "one"]);
     assert!(!tree.exists());
 }
@@ -374,10 +389,14 @@ fn what_is_linked_below_goes_too_unless_it_is_linked_below_another() {
         [json!("shared"), json!("removed"), json!("removed")],
         "{document}"
     );
-    assert!(!lives(&below) && lives(&shared));
-    assert_eq!(home.json(&["show", "shared"])["parents"], json!(["play/b"]));
+    assert!(!lives(&below) && !lives(&shared));
+    let shown = home.json(&["show", "shared"]);
+    assert_eq!(
+        (&shown["parents"], &shown["status"]),
+        (&json!(["play/b"]), &json!("cancelled"))
+    );
+    assert!(home.of_run("shared", "exit.json").exists());
     home.done(&["rm", "shared", "play/b"]);
-    assert!(!lives(&shared));
     assert_eq!(home.json(&["ls", "--all"]), json!([]));
 }
 

@@ -75,6 +75,45 @@ fn a_stopped_process_is_woken_to_hear_its_signal() {
 }
 
 #[test]
+fn a_program_started_through_an_interpreter_is_known_by_its_start_and_killed() {
+    let home = Home::new();
+    let script = home.path("worker");
+    let text = format!(
+        "#!/bin/sh\necho $$ > {}\nread x < {}\n",
+        home.path("one").display(),
+        home.gate("gate").display()
+    );
+    std::fs::write(&script, text).expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&script, mode).expect("a script of ours");
+    home.detach("one", &["--", &script.to_string_lossy()]);
+    let pid = home.told("one");
+    home.done(&["kill", "one"]);
+    assert!(!lives(&pid));
+}
+
+#[test]
+fn who_holds_the_output_of_an_ended_leader_and_ignores_term_is_killed_after_the_grace() {
+    let home = Home::new();
+    let text = r#"(trap "" TERM; exec sh -c 'echo $$ > $0; while :; do read x < /dev/zero; done' $told) & exit 0"#;
+    let pid = started(&home, "one", &[], text);
+    until("its end is recorded", || {
+        home.json(&["show", "one"])["terminal"] == true
+    });
+    let since = std::time::Instant::now();
+    let told = target(home.run(&["kill", "one", "--grace", "1s", "--json"]).exits(0));
+    let took = since.elapsed();
+    assert!(!lives(&pid));
+    assert_eq!(
+        (&told["outcome"], &told["signal"], &told["stopped"]),
+        (&json!("unchanged"), &json!("sigkill"), &json!(true)),
+        "{told}"
+    );
+    assert!(took < std::time::Duration::from_secs(9), "it took {took:?}");
+    assert_eq!(home.json(&["show", "one"])["status"], "completed");
+}
+
+#[test]
 fn a_second_kill_changes_nothing_and_succeeds() {
     let home = Home::new();
     started(&home, "one", &[], "echo $$ > $told; exec sleep 600");
@@ -239,11 +278,17 @@ fn a_run_may_kill_itself() {
 #[test]
 fn the_report_of_a_kill_has_the_members_that_are_promised() {
     let home = Home::new();
-    let pid = started(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+    let pid = started(
+        &home,
+        "one",
+        &["--contain", "subreaper"],
+        "echo $$ > $told; exec sleep 600",
+    );
     let document = home.json(&["kill", "one"]);
     let expected = json!({"complete": true, "targets": [{
         "ref": "run/one", "previous_status": "running", "status": "cancelled", "outcome": "killed", "signal": "sigterm",
-        "pid": pid.parse::<i64>().expect("a number"), "stopped": true, "survivors": [], "children": [], "message": null,
+        "pid": pid.parse::<i64>().expect("a number"), "stopped": true, "proof": "subreaper_echild", "survivors": [],
+        "children": [], "message": null,
     }]});
     assert_eq!(document, expected);
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{host, vectors};
 
 /// An entity of the kind in that status, put there by an override where no edge leads there.
-fn placed(host: &Host, kind: &str, status: &str) -> Entity {
+pub(crate) fn placed(host: &Host, kind: &str, status: &str) -> Entity {
     // The vectors hold the 1.x lifecycle of schedule_run.
     let policy = (kind == "schedule_run").then_some("schedule_run@1");
     let id = host.draw_id().expect("entropy");

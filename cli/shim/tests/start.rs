@@ -193,7 +193,7 @@ fn a_pseudo_terminal_is_a_terminal_of_the_size_that_was_asked_for() {
     started.send(&ToShim::Window(window));
     let master = started.fds.pop().expect("the master comes third");
     // What is typed goes past the shim, so the shim has to have been there first.
-    harness::eventually("the new size", || (harness::rows_of(&master) == 50).then_some(()));
+    eventually("the new size", || (harness::rows_of(&master) == 50).then_some(()));
     std::io::Write::write_all(&mut std::fs::File::from(master), b"hello\n").expect("typing");
     assert_has(&started.exit_file(), &[r#""exit_code":0"#]);
     let log = String::from_utf8(started.read(files::OUTPUT_LOG)).expect("text");

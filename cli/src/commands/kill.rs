@@ -1,9 +1,14 @@
-//! `kill`: stops runs, and says only what was observed.
+//! `kill`: stops runs and what is linked below them, and says only what was observed.
 
-use runwarden_host::model::{DurationMs, Entity};
-use runwarden_host::verbs::{Kill, KillResult, Killed, kill};
+use std::collections::HashSet;
+
+use runwarden_host::model::{DurationMs, Entity, KillStep, Reach};
+use runwarden_host::process::Survivor;
+use runwarden_host::store::EntityQuery;
+use runwarden_host::verbs::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan_kill};
 use runwarden_host::{GRACE_DEFAULT, Host};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::{Context, operator};
 use crate::errors::{Failure, Outcome};
@@ -12,139 +17,280 @@ use crate::output::{Page, Report, Style, Text};
 use crate::parse;
 use crate::select::{SelectorArgs, choose};
 
-/// Stop a run and everything it started; "stopped" is said of what was seen to be gone
+/// Stop runs and everything they started; "stopped" is said of what was seen to be gone
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Entities: kind/id, an id, a prefix of one, a name, @, @failed or @self
-    #[arg(value_name = "REF", required = true)]
+    #[arg(value_name = "REF")]
     references: Vec<String>,
+    #[command(flatten)]
+    selectors: SelectorArgs,
+    /// Kill everything linked below, too; a play's runs are always killed with it
+    #[arg(short, long, help_heading = "How")]
+    recursive: bool,
     /// From the first signal to KILL [default: 10s]
-    #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true)]
+    #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true, help_heading = "How")]
     grace: Option<DurationMs>,
+    /// Why; kept with the end
+    #[arg(long, value_name = "T", help_heading = "How")]
+    note: Option<String>,
+    /// Show what would be done, in its order, and signal nobody; ends that wait to be recorded are, as with any reading
+    #[arg(long, help_heading = "How")]
+    dry_run: bool,
 }
 
 const EXAMPLES: &str = "EXAMPLES
   runwarden kill @
-  runwarden kill run/7kq2 nightly
+  runwarden kill run/7kq2 nightly --note 'wrong branch'
   runwarden kill --grace 1m 7kq2
+  runwarden kill play/opening-night --dry-run
+  runwarden kill --recursive --tag batch=7
 
 EXIT CODES
-  0 all of them are stopped, or had ended before   1 something could not be stopped or confirmed
-  2 some are not found or ambiguous: nothing was signalled";
+  0 all of them are stopped, or had ended before
+  1 something could not be stopped or confirmed, or nothing shows what runs
+  2 some are not found or ambiguous: nothing was signalled
+  3 interrupted: what was asked for goes on
+  74 stopped, and not recorded yet: the next command that reads it records it";
 
-/// What was observed of each; a kill that failed was told as it did, and decides how the command ends.
-pub(crate) struct Stopped {
-    killed: Vec<Killed>,
-    failed: Option<Exit>,
+/// What a kill came to.
+pub(crate) enum Told {
+    /// It was carried out.
+    Done(Killing),
+    /// It was planned.
+    Planned(KillPlan),
+    /// It was left before it was over.
+    Interrupted,
 }
 
-/// Resolves every word first; then stops them all side by side, so that each has its grace period and no longer, and one
-/// that fails keeps none of the others from being stopped and told.
-pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<impl Report> {
-    let host = context.open()?;
-    let chosen = choose(&host, &args.references, &SelectorArgs::default(), &Default::default())?;
-    if let Some(failure) = chosen.failures.into_iter().next() {
-        return Err(failure.cause("nothing was signalled"));
+/// Resolves every word first, then kills what was meant and what is linked below.
+pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
+    if args.references.is_empty() && args.selectors.is_empty() {
+        return Err(Failure::usage("nothing to kill is given").hint("`runwarden kill @` kills the newest run"));
+    }
+    let host = context.open_to_stop()?;
+    let targets = targets(&host, args)?;
+    let reach = if args.recursive {
+        Reach::Everything
+    } else {
+        Reach::Policy
+    };
+    if args.dry_run {
+        return Ok(Told::Planned(plan_kill(&host, &targets, reach)?));
     }
     let asked = Kill {
         grace: args.grace.unwrap_or(GRACE_DEFAULT),
         actor: operator(),
-        note: None,
+        note: args.note.clone(),
+        reach,
     };
-    let outcomes: Vec<Outcome<Killed>> = std::thread::scope(|scope| {
-        let stop = |entity| scope.spawn(|| stopped(&host, entity, &asked));
-        let stopping: Vec<_> = chosen.entities.into_iter().map(stop).collect();
-        let panicked = |_| {
-            Err(Failure::new(
-                Exit::FAULT,
-                "fault",
-                "a kill ended in a fault of runwarden",
-            ))
-        };
-        stopping
-            .into_iter()
-            .map(|one| one.join().unwrap_or_else(panicked))
-            .collect()
-    });
-    let mut report = Stopped {
-        killed: Vec::new(),
-        failed: None,
-    };
-    for outcome in outcomes {
-        match outcome {
-            Ok(killed) => report.killed.push(killed),
-            Err(failure) => {
+    let told = carry_out(&host, &targets, &asked)?;
+    match &told {
+        Told::Done(killing) => {
+            for (what, error) in &killing.failures {
+                let failure = Failure::from(error).cause(format!("{what} was not killed"));
                 context.output.complain(&failure);
-                report.failed.get_or_insert(failure.exit);
             }
         }
+        Told::Interrupted => context.output.complain(
+            &Failure::new(
+                Exit::UNFINISHED,
+                "interrupted",
+                "interrupted: what was asked of the runs goes on",
+            )
+            .hint("`runwarden wait` waits for their ends; kill again to hurry them with a shorter --grace"),
+        ),
+        Told::Planned(_) => {}
     }
-    Ok(report)
+    Ok(told)
 }
 
-fn stopped(host: &Host, entity: Entity, asked: &Kill) -> Outcome<Killed> {
+/// The words, then what the selectors choose of what can be killed. One word that means nothing keeps everybody alive.
+fn targets(host: &Host, args: &Args) -> Outcome<Vec<Entity>> {
+    let named = choose(
+        host,
+        &args.references,
+        &SelectorArgs::default(),
+        &EntityQuery::default(),
+    )?;
+    if let Some(failure) = named.failures.into_iter().next() {
+        return Err(failure.cause("nothing was signalled"));
+    }
+    let mut targets = named.entities;
+    if !args.selectors.is_empty() {
+        let chosen = chosen(host, args)?;
+        if chosen.is_empty() && targets.is_empty() && !args.selectors.all {
+            return Err(Failure::new(
+                Exit::UNKNOWN,
+                "not_found",
+                "nothing that can be killed matches the selectors",
+            )
+            .hint("`runwarden ls` takes the same selectors and shows what matches"));
+        }
+        targets.extend(chosen);
+    }
+    let mut seen = HashSet::new();
+    targets.retain(|entity| seen.insert(entity.row));
+    Ok(targets)
+}
+
+/// Every killable entity that has not ended, and whatever still has processes.
+fn chosen(host: &Host, args: &Args) -> Outcome<Vec<Entity>> {
+    let running = host.store().runtimes(None)?;
+    let running: HashSet<String> = running.into_iter().map(|runtime| runtime.owner.id).collect();
+    let mut chosen = Vec::new();
+    for entity in host.store().list(&args.selectors.query())? {
+        let is_running = running.contains(&entity.reference.id);
+        let is_killable = !entity.terminal && host.lifecycle(&entity)?.kill_row(&entity.status).is_some();
+        if is_running || is_killable {
+            chosen.push(entity);
+        }
+    }
+    Ok(chosen)
+}
+
+fn carry_out(host: &Host, targets: &[Entity], asked: &Kill) -> Outcome<Told> {
+    let failed = |error: std::io::Error| Failure::new(Exit::IO, "system", "cannot wait").cause(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::IO, "system", "cannot wait").cause(error.to_string()))?;
-    let reference = entity.reference.to_string();
-    let killed = runtime.block_on(kill(host, entity, asked));
-    killed.map_err(|error| Failure::from(error).cause(format!("{reference} was not killed")))
+    runtime.map_err(failed)?.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        tokio::select! {
+            biased;
+            _ = interrupt.recv() => Ok(Told::Interrupted),
+            _ = terminate.recv() => Ok(Told::Interrupted),
+            killing = kill(host, targets, asked) => Ok(Told::Done(killing?)),
+        }
+    })
 }
 
-impl Stopped {
-    fn complete(&self) -> bool {
-        let done = self
-            .killed
-            .iter()
-            .all(|killed| matches!(killed.result, KillResult::Killed | KillResult::Unchanged));
-        done && self.failed.is_none()
-    }
-}
-
-impl Report for Stopped {
+impl Report for Told {
     fn json(&self) -> Value {
-        let targets: Vec<Value> = self.killed.iter().map(Killed::json).collect();
-        json!({"targets": targets, "complete": self.complete()})
+        match self {
+            Self::Done(killing) => killing.json(),
+            Self::Planned(plan) => plan.json(),
+            Self::Interrupted => json!({"targets": [], "complete": false}),
+        }
     }
 
-    fn text(&self, _: &Page) -> Text {
+    fn text(&self, page: &Page) -> Text {
         let mut text = Text::new();
-        for killed in &self.killed {
-            text.line(line(killed));
-            for survivor in &killed.survivors {
-                let uid = survivor.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string());
-                let words = format!(
-                    "pid {} {} state {} uid {uid}",
-                    survivor.pid, survivor.comm, survivor.state
-                );
-                text.line(Text::styled(Style::Bad, "  lives on:").and(" ").and(words));
+        match self {
+            Self::Done(killing) if killing.targets.is_empty() && killing.failures.is_empty() => {
+                return Text::of("Nothing to kill.");
             }
+            Self::Done(killing) => killing
+                .targets
+                .iter()
+                .for_each(|killed| add(&mut text, killed, 0, page)),
+            Self::Planned(plan) if plan.steps.is_empty() => return Text::of("Nothing to kill."),
+            Self::Planned(plan) => {
+                let is_left = |planned: &Planned| planned.step == KillStep::Unchanged;
+                let are_all_left = plan.steps.iter().all(is_left);
+                let steps = plan.steps.iter().filter(|planned| are_all_left || !is_left(planned));
+                steps.for_each(|planned| foretell(&mut text, planned, page));
+            }
+            Self::Interrupted => {}
         }
         text
     }
 
     fn exit(&self) -> Exit {
-        match (self.failed, self.complete()) {
-            (Some(exit), _) => exit,
-            (None, true) => Exit::DONE,
-            (None, false) => Exit::NO,
+        match self {
+            Self::Interrupted => Exit::UNFINISHED,
+            Self::Done(killing) if killing.unrecorded => Exit::IO,
+            Self::Done(Killing { failures, .. }) if !failures.is_empty() => Failure::from(&failures[0].1).exit,
+            Self::Done(killing) if killing.is_complete() => Exit::DONE,
+            Self::Planned(plan) if plan.is_complete() => Exit::DONE,
+            Self::Done(_) | Self::Planned(_) => Exit::NO,
         }
     }
 }
 
-fn line(killed: &Killed) -> Text {
-    let style = match killed.result {
-        KillResult::Killed | KillResult::Unchanged => Style::Good,
-        KillResult::Refused | KillResult::Incomplete => Style::Bad,
+/// What came of one, and below it, further in, of those that were killed with it.
+fn add(text: &mut Text, killed: &Killed, depth: usize, page: &Page) {
+    let style = if killed.result.is_complete() {
+        Style::Good
+    } else {
+        Style::Bad
     };
+    let margin = "  ".repeat(depth);
+    let head = format!(" {} {}", killed.reference, killed.status);
     let pid = killed.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
     let observed = if killed.stopped { ", nothing of it is left" } else { "" };
-    let text = Text::styled(style, killed.result.word()).and(format!(
-        " {} {} ({}{pid}{observed})",
-        killed.reference, killed.status, killed.signal
-    ));
-    match &killed.message {
-        Some(message) => text.and(format!(": {message}")),
-        None => text,
+    let details = format!("{}{pid}{observed}", killed.signal);
+    let begun = Text::of(&margin).and_styled(style, killed.result.word()).and(&head);
+    let width = margin.len() + killed.result.word().len() + head.len();
+    if fits(width + details.len() + 3, page) {
+        text.line(begun.and(format!(" ({details})")));
+    } else {
+        text.line(begun);
+        wrapped(text, &margin, &details, page);
     }
+    if let Some(message) = &killed.message {
+        wrapped(text, &margin, message, page);
+    }
+    for survivor in &killed.survivors {
+        let words = Text::of(&margin).and_styled(Style::Bad, "  lives on:");
+        text.line(words.and(" ").and(process(survivor)));
+    }
+    let children = killed.children.iter().filter(|child| has_news(child));
+    children.for_each(|child| add(text, child, depth + 1, page));
+}
+
+/// Whether anything of it, or below it, is worth a line: not that it had ended long before.
+fn has_news(killed: &Killed) -> bool {
+    killed.result != KillResult::Unchanged || killed.stopped || killed.children.iter().any(has_news)
+}
+
+/// What would be done with one.
+fn foretell(text: &mut Text, planned: &Planned, page: &Page) {
+    let status = match &planned.goes_to {
+        Some(goes_to) => format!("{} -> {goes_to}", planned.status),
+        None => planned.status.clone(),
+    };
+    let style = if planned.step.is_complete() {
+        Style::Strong
+    } else {
+        Style::Bad
+    };
+    let (verb, why) = match &planned.step {
+        KillStep::Stop => ("stop", None),
+        KillStep::StopLingering => ("stop", Some("it has ended, and this lives on of it")),
+        KillStep::End => ("end", Some("it has no process")),
+        KillStep::EndGone => ("end", Some("its processes are gone")),
+        KillStep::EndUnreached => ("end", Some("no run is linked below it: nothing would be stopped")),
+        KillStep::Unchanged => ("leave", None),
+        KillStep::Refused(why) => ("refuse", Some(why.message.as_str())),
+    };
+    let head = format!(" {}", planned.reference);
+    let begun = Text::styled(style, verb).and(&head);
+    if fits(verb.len() + head.len() + 1 + status.len(), page) {
+        text.line(begun.and(format!(" {status}")));
+    } else {
+        text.line(begun);
+        wrapped(text, "", &status, page);
+    }
+    if let Some(why) = why {
+        wrapped(text, "", why, page);
+    }
+    for one in &planned.processes {
+        text.line(Text::styled(Style::Dim, "  reaches").and(" ").and(process(one)));
+    }
+}
+
+fn process(of: &Survivor) -> String {
+    let uid = of.uid.map_or_else(|| "?".to_owned(), |uid| uid.to_string());
+    format!("pid {} {} state {} uid {uid}", of.pid, of.comm, of.state)
+}
+
+fn fits(columns: usize, page: &Page) -> bool {
+    page.width.is_none_or(|width| columns <= usize::from(width))
+}
+
+/// Words below a line, further in, broken between words where the page ends.
+fn wrapped(text: &mut Text, margin: &str, words: &str, page: &Page) {
+    let margin = format!("{margin}  ");
+    text.line(Text::hanging(Text::of(&margin), margin.len(), words, page));
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use runwarden_host::Host;
-use runwarden_host::model::{DurationMs, Entity, singular};
+use runwarden_host::model::{DurationMs, Entity, RuntimeState, singular};
 use runwarden_host::process::Living;
 use runwarden_host::store::EntityQuery;
 use runwarden_host::verbs::{EntityView, Seen, views};
@@ -302,11 +302,21 @@ fn row(stem: &str, view: &EntityView, page: &Page) -> Vec<Text> {
     vec![
         Text::of(stem).and_styled(Style::Strong, entity.reference.to_string()),
         Text::of(called(view)),
-        Text::styled(style, &entity.status),
+        Text::styled(style, &entity.status).with(lives_on(view)),
         Text::of(cause(entity)),
         Text::of(duration(entity, page)),
         Text::styled(Style::Dim, ago(entity.created_at, page)),
     ]
+}
+
+/// That processes live on although it ended, or although they were to be stopped.
+fn lives_on(view: &EntityView) -> Text {
+    match &view.runtime {
+        Some(runtime) if runtime.is_stopped() => Text::new(),
+        Some(runtime) if runtime.stop_unconfirmed => Text::styled(Style::Bad, ", stop unconfirmed"),
+        Some(runtime) if runtime.state == RuntimeState::Lingering => Text::styled(Style::Bad, ", lingering"),
+        Some(_) | None => Text::new(),
+    }
 }
 
 fn process_row(stem: &str, process: &Living) -> Vec<Text> {

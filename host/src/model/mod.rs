@@ -14,6 +14,7 @@ mod ending;
 mod entity;
 mod envelope;
 mod id;
+mod kill;
 mod lifecycle;
 mod measure;
 mod refusal;
@@ -39,6 +40,9 @@ pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
+pub use kill::{
+    Asked, KillNode, KillRefusal, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades, plan_kill,
+};
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use refusal::rejection_event;
 pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};

@@ -61,6 +61,9 @@ pub struct ExitRecord {
     pub spawn_error: Option<SpawnErrorRecord>,
     /// What is known of everything the run started.
     pub set: SetRecord,
+    /// Who wrote it in place of a shim that is gone: what only a parent sees (status, times, usage) is not known then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_by: Option<String>,
 }
 
 /// A stop as the shim carried it out.

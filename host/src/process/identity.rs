@@ -194,7 +194,7 @@ pub(super) fn capture_held(process: &PidFd, place: &Place, token: &str) -> Resul
 /// Says whether the recorded process still runs. This is the only place where that is judged.
 #[must_use]
 pub fn classify(identity: &Identity, place: &Place) -> Liveness {
-    if let Some(answer) = judge_place(identity, place) {
+    if let Some(answer) = classify_place(identity, place) {
         return answer;
     }
     match identity
@@ -228,8 +228,9 @@ fn unknown(why: Unknown) -> Liveness {
     Liveness::Unknown { why }
 }
 
-/// What follows from machine, boot and pid namespace alone.
-fn judge_place(identity: &Identity, place: &Place) -> Option<Liveness> {
+/// What follows from machine, boot and pid namespace alone, without a look at any process; none when they are ours.
+#[must_use]
+pub fn classify_place(identity: &Identity, place: &Place) -> Option<Liveness> {
     if identity.host != place.host {
         return Some(unknown(Unknown::OtherHost));
     }
@@ -260,16 +261,17 @@ fn judge(process: PidFd, identity: &Identity, place: &Place) -> Liveness {
     let comparable = identity.time_namespace.is_some() && identity.time_namespace == place.time_namespace;
     let stat = stat::read(identity.pid);
     // Read, then asked: still running means that the line read was this process's.
-    match process.has_exited() {
-        Ok(true) if same_inode == Some(true) => return gone(Gone::Zombie),
-        Ok(true) => return gone(Gone::Vanished),
-        Ok(false) => {}
-        Err(_) => return unknown(Unknown::Denied),
-    }
     let same_ticks = match (identity.start_ticks, &stat) {
         (Some(recorded), Ok(found)) if comparable => Some(recorded == found.start_ticks),
         _ => None,
     };
+    let is_dead = stat.as_ref().is_ok_and(stat::Stat::is_dead);
+    match process.has_exited() {
+        Ok(true) if same_inode == Some(true) || (is_dead && same_ticks == Some(true)) => return gone(Gone::Zombie),
+        Ok(true) => return gone(Gone::Vanished),
+        Ok(false) => {}
+        Err(_) => return unknown(Unknown::Denied),
+    }
     match (same_inode, same_ticks) {
         (Some(true), Some(false)) => unknown(Unknown::Contradiction),
         (Some(true), _) | (None, Some(true)) => Liveness::Alive(process),

@@ -27,6 +27,7 @@ mod shim_file;
 mod spawn;
 mod stop;
 mod tree;
+mod unheld;
 
 #[cfg(test)]
 mod tests;
@@ -39,12 +40,12 @@ pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
-pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify};
+pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place};
 pub use inside::{Inside, is_inside, members_below};
 pub use living::{Living, living_below};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
-pub use pidfd::{PidFd, Sent, signal};
+pub use pidfd::{PidFd, Sent, may_signal, signal};
 pub use rundir::{RunDir, ShimLock};
 pub use runwarden_shim::message::{Stage, Stream};
 pub use runwarden_shim::slot::{Cause, Patience, Slot};
@@ -56,3 +57,4 @@ pub use stop::{StopAsked, Wake, ask_stop};
 pub use tree::{
     Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
 };
+pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet};

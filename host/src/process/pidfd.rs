@@ -49,6 +49,52 @@ pub fn signal(process: &PidFd, signal: Signal) -> Result<Sent, ProcessError> {
     }
 }
 
+/// Whether the process may be signalled; sends nothing.
+///
+/// # Errors
+/// As [`signal`].
+pub fn may_signal(process: &PidFd) -> Result<Sent, ProcessError> {
+    if process.has_exited()? {
+        return Ok(Sent::AlreadyDead);
+    }
+    send(process, None, 0).map_err(ProcessError::system("ask whether a signal is allowed"))
+}
+
+/// Sends a signal, or none to ask whether it has members, to the process group that the process leads or led: the
+/// descriptor keeps its number from meaning another group. [`Sent::AlreadyDead`] when it leads none, or none is left of
+/// it, or the kernel cannot (before Linux 6.9).
+pub(super) fn signal_group(process: &PidFd, signal: Option<Signal>) -> io::Result<Sent> {
+    /// `PIDFD_SIGNAL_PROCESS_GROUP`.
+    const GROUP: libc::c_uint = 1 << 2;
+    match send(process, signal, GROUP) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Sent::AlreadyDead),
+        other => other,
+    }
+}
+
+fn send(process: &PidFd, signal: Option<Signal>, flags: libc::c_uint) -> io::Result<Sent> {
+    let number = signal.map_or(0, Signal::as_raw);
+    // SAFETY: the descriptor is open, no information is passed, and the kernel checks number and flags.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.descriptor.as_raw_fd(),
+            number,
+            std::ptr::null::<libc::siginfo_t>(),
+            flags,
+        )
+    };
+    if answer == 0 {
+        return Ok(Sent::Sent);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => Ok(Sent::AlreadyDead),
+        Some(libc::EPERM) => Ok(Sent::Denied),
+        _ => Err(error),
+    }
+}
+
 impl PidFd {
     pub(super) fn from_descriptor(descriptor: OwnedFd, pid: i32) -> Self {
         Self { descriptor, pid }

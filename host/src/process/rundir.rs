@@ -111,6 +111,15 @@ impl RunDir {
         })
     }
 
+    /// Writes how the run ended, in place of a shim that is gone; whole or not at all, durable when it returns.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_exit(&self, record: &ExitRecord) -> Result<(), ProcessError> {
+        let text = serde_json::to_vec(record).expect("a record is plain data");
+        write_whole(&self.path, files::EXIT, &text, 0o600).map(drop)
+    }
+
     /// Looks whether a shim lives. Takes the lock for a moment; a shim that starts meanwhile tries again.
     ///
     /// # Errors

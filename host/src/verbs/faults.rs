@@ -14,15 +14,14 @@ use serde_json::json;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::host::{Config, Host};
-use crate::model::{Actor, Create, Reason, Transition};
-use crate::model::{DurationMs, Entity, Reference, Retention};
+use crate::model::{Actor, Create, DurationMs, Entity, Reach, Reason, Reference, Retention, Transition};
 use crate::policy::Limits;
 use crate::store::samples::new_run;
 use crate::store::{FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When};
 use crate::verbs::create::{make, policy_for};
 use crate::verbs::{
-    Activating, Clearing, IdChoice, Keep, Pruning, Standing, activate, clear, create, prune, report, settle, standings,
-    transition,
+    Activating, Clearing, IdChoice, Keep, Kill, Pruning, Standing, activate, clear, create, kill, prune, report,
+    settle, standings, transition,
 };
 
 /// A verb as a test calls it.
@@ -233,6 +232,31 @@ fn a_report_survives_every_failing_call() {
             report(host, &entity, &said, &tester()).map(|_| ())
         },
         |store| status(store, "s").as_deref() == Some("completed"),
+    );
+}
+
+#[test]
+fn a_kill_survives_every_failing_call() {
+    check(
+        |host| {
+            let entity = host.store().load("s")?.expect("it was created");
+            let asked = Kill {
+                grace: DurationMs::from_ms(0),
+                actor: tester(),
+                note: None,
+                reach: Reach::Policy,
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let killing = runtime.block_on(kill(host, &[entity], &asked))?;
+            match killing.failures.into_iter().next() {
+                Some((_, error)) => Err(error),
+                None => Ok(()),
+            }
+        },
+        |store| status(store, "s").as_deref() == Some("cancelled"),
     );
 }
 

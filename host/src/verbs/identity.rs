@@ -1,8 +1,17 @@
-//! Between the inventory's columns and the process layers that the operating system knows.
+//! Between the inventory's columns and the process layers that the operating system knows, and what the two together say of
+//! a set of processes.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Place, ProcessIdentity, Runtime};
-use crate::process;
+use crate::model::{
+    KillRefusal, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, SeenGone, Standing, Unjudged,
+};
+use crate::process::{self, Gone, Liveness, Look, Sent, ShimLock, Traces, UnheldSet, Unknown};
+use crate::verbs::settle::run_directory;
 
 /// A process as the inventory keeps it.
 pub(crate) fn recorded(identity: &process::Identity) -> ProcessIdentity {
@@ -42,4 +51,139 @@ fn identity(runtime: &Runtime, process: &ProcessIdentity) -> Option<process::Ide
         pidfs_handle: process.pidfs_handle.clone(),
         attempt_token: runtime.attempt_token.clone(),
     })
+}
+
+/// What is known of the processes of a runtime that is not stopped; looks at them, signals none.
+pub(crate) fn standing(host: &Host, runtime: &Runtime) -> Result<Standing, Error> {
+    if runtime.kind != RuntimeKind::Local {
+        let handle = runtime.remote_handle.as_deref().unwrap_or("its own name there");
+        let message = format!("it runs elsewhere as {handle}: stop it there");
+        return Ok(unjudged(KillRefusal::Remote, message));
+    }
+    let (shim, worker) = (shim(runtime), worker(runtime));
+    match &shim {
+        None if worker.is_none() && runtime.state == RuntimeState::Starting => Ok(of_place(host, runtime)),
+        None => of_worker(host, runtime, worker.as_ref()),
+        Some(shim) => match process::classify(shim, host.place()) {
+            Liveness::Alive(process) => Ok(match process::may_signal(&process)? {
+                Sent::Denied => unjudged(KillRefusal::PermissionDenied, "it belongs to another user".to_owned()),
+                Sent::Sent | Sent::AlreadyDead => Standing::Held,
+            }),
+            Liveness::Unknown { why } => Ok(unknown(runtime, why)),
+            Liveness::Gone { .. } if is_locked(runtime)? => {
+                let message = "a shim holds its run directory, yet the one that was recorded is gone".to_owned();
+                Ok(unjudged(KillRefusal::IdentityMismatch, message))
+            }
+            Liveness::Gone { why: Gone::EarlierBoot } => Ok(Standing::Gone(SeenGone::EarlierBoot)),
+            Liveness::Gone { .. } => of_worker(host, runtime, worker.as_ref()),
+        },
+    }
+}
+
+/// What is known of processes that could not be looked at.
+pub(crate) fn unreadable(error: &Error) -> Standing {
+    unjudged(KillRefusal::Unverifiable, format!("it cannot be looked at: {error}"))
+}
+
+/// A set without a shim, to be looked for.
+pub(crate) fn unheld(host: &Host, runtime: &Runtime) -> Result<UnheldSet, Error> {
+    let others = host.store().runtimes(None)?;
+    let spared = others.iter().filter(|other| other.id != runtime.id).filter_map(shim);
+    let traces = Traces {
+        worker: worker(runtime),
+        cgroup: runtime
+            .cgroup
+            .clone()
+            .map(|path| PathBuf::from(OsString::from_vec(path))),
+        token: runtime.attempt_token.clone(),
+        spared: spared.collect(),
+    };
+    Ok(UnheldSet::new(&traces, host.place()))
+}
+
+/// The worker of a runtime, to be compared with what runs now. None when it was never recorded.
+pub(crate) fn worker(runtime: &Runtime) -> Option<process::Identity> {
+    identity(runtime, runtime.worker.as_ref()?)
+}
+
+/// One that is being started: machine, boot and namespace are all that is known.
+fn of_place(host: &Host, runtime: &Runtime) -> Standing {
+    let nobody = ProcessIdentity {
+        pid: 0,
+        start_ticks: None,
+        pidfs_inode: None,
+        pidfs_handle: None,
+    };
+    let place = identity(runtime, &nobody).and_then(|place| process::classify_place(&place, host.place()));
+    match place {
+        None | Some(Liveness::Alive(_)) => Standing::Starting,
+        Some(Liveness::Gone { why }) => Standing::Gone(seen_gone(why)),
+        Some(Liveness::Unknown { why }) => unknown(runtime, why),
+    }
+}
+
+/// One whose shim is gone, or never was: the worker is judged, then the rest is looked for.
+fn of_worker(host: &Host, runtime: &Runtime, worker: Option<&process::Identity>) -> Result<Standing, Error> {
+    let seen = match worker.map(|worker| process::classify(worker, host.place())) {
+        None => SeenGone::NoMember,
+        Some(Liveness::Unknown { why }) => return Ok(unknown(runtime, why)),
+        Some(Liveness::Gone { why: Gone::EarlierBoot }) => return Ok(Standing::Gone(SeenGone::EarlierBoot)),
+        Some(Liveness::Gone { why }) => seen_gone(why),
+        Some(Liveness::Alive(process)) if process::may_signal(&process)? == Sent::Denied => {
+            let message = "it belongs to another user".to_owned();
+            return Ok(unjudged(KillRefusal::PermissionDenied, message));
+        }
+        Some(Liveness::Alive(_)) => return Ok(Standing::Unheld),
+    };
+    Ok(match unheld(host, runtime)?.look() {
+        Look::Empty(_) => Standing::Gone(seen),
+        Look::Living(_) => Standing::Unheld,
+    })
+}
+
+const fn seen_gone(why: Gone) -> SeenGone {
+    match why {
+        Gone::EarlierBoot => SeenGone::EarlierBoot,
+        Gone::NoSuchProcess | Gone::Vanished => SeenGone::NoSuchProcess,
+        Gone::Recycled => SeenGone::Recycled,
+        Gone::Zombie => SeenGone::Zombie,
+    }
+}
+
+/// Whether a shim holds the lock of the run directory: it lives, whatever its recorded identity says.
+fn is_locked(runtime: &Runtime) -> Result<bool, Error> {
+    let Some(run_dir) = &runtime.run_dir else {
+        return Ok(false);
+    };
+    Ok(run_directory(run_dir).shim_lock()? == ShimLock::Held)
+}
+
+fn unjudged(word: KillRefusal, message: String) -> Standing {
+    Standing::Unjudged(Unjudged { word, message })
+}
+
+fn unknown(runtime: &Runtime, why: Unknown) -> Standing {
+    let (word, message) = match why {
+        Unknown::OtherHost => (
+            KillRefusal::HostMismatch,
+            format!("it was started on {}: kill it there", runtime.place.host),
+        ),
+        Unknown::OtherPidNamespace => (
+            KillRefusal::NamespaceMismatch,
+            "it was started in another pid namespace: kill it there".to_owned(),
+        ),
+        Unknown::OtherTimeNamespace => (
+            KillRefusal::NamespaceMismatch,
+            "it was started in another time namespace, and only its start time tells it from others".to_owned(),
+        ),
+        Unknown::Contradiction => (
+            KillRefusal::IdentityMismatch,
+            "the process that has its number is it by one layer and another by the next".to_owned(),
+        ),
+        Unknown::Incomplete | Unknown::Denied | Unknown::Unsupported => (
+            KillRefusal::Unverifiable,
+            "nothing durable tells its process from others here".to_owned(),
+        ),
+    };
+    unjudged(word, message)
 }

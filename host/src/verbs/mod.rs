@@ -28,7 +28,7 @@ pub use create::{IdChoice, Made, create};
 pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use finish::finish;
-pub use kill::{Kill, KillResult, Killed, kill};
+pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use prune::{PruneItem, PruneKind, PruneOutcome, PruneReport, Pruning, plan_prune, prune};

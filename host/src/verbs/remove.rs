@@ -18,14 +18,11 @@ use serde_json::{Value, json};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Bytes, DurationMs, Entity, Protected, RuntimeState};
+use crate::model::{Actor, AdminEvent, Bytes, DurationMs, Entity, Protected, Reach, RuntimeState};
 use crate::process::{Emptied, ShimLock, Survivor, path_of, remove_tree, remove_tree_without_links};
 use crate::store::{Removed, Rows, RuntimeUpdate};
 use crate::verbs::inventory::{Node, directories_doubt, is_absent, protected, tree};
 use crate::verbs::kill::{Kill, Killed, kill};
-
-/// How often the walk is repeated for what was created meanwhile.
-const ROUNDS_MAX: usize = 4;
 
 /// A shim that saw its set end records it and leaves; nobody waits longer for that.
 const SHIM_WAIT: Duration = Duration::from_secs(5);
@@ -127,9 +124,10 @@ pub async fn clear(host: &Host, targets: &[Entity], asked: &Clearing) -> Result<
 }
 
 async fn clear_tree(host: &Host, target: &Entity, asked: &Clearing) -> Result<Vec<Cleared>, Error> {
-    // None, when it went with a tree that was removed before it.
-    let (nodes, mut stops) = stop_all(host, target, asked).await?;
+    let mut stops = stop_all(host, target, asked).await?;
     crash::point("remove.stopped");
+    // None, when it went with a tree that was removed before it.
+    let nodes = tree(host, target)?;
     let (shared, going): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(|node| node.also_below.is_some());
     let protected = protected(host, &asked.protected, &going)?;
     let doubts: Vec<Option<String>> = going.iter().map(|node| doubt(host, node, &protected)).collect();
@@ -137,7 +135,7 @@ async fn clear_tree(host: &Host, target: &Entity, asked: &Clearing) -> Result<Ve
     let mut cleared: Vec<Cleared> = shared.iter().map(stays_shared).collect();
     let mut is_held_up = false;
     for (node, doubt) in going.iter().zip(doubts) {
-        let mut one = if !is_confirmed {
+        let one = if !is_confirmed {
             let others = || "something of what is removed with it is not confirmed to be stopped, or stays".to_owned();
             kept(node, doubt.unwrap_or_else(others))
         } else if is_held_up {
@@ -147,42 +145,39 @@ async fn clear_tree(host: &Host, target: &Entity, asked: &Clearing) -> Result<Ve
             remove_node(host, node, &removing)?
         };
         is_held_up |= one.result == ClearResult::Kept;
-        if let Some(killed) = stops.remove(&node.entity.row) {
-            one.signal = Some(killed.signal);
-            one.survivors = killed.survivors;
-            one.message = match (one.message, killed.message) {
-                (Some(doubt), Some(said)) if one.result == ClearResult::Kept => Some(format!("{doubt}: {said}")),
-                (doubt, _) => doubt,
-            };
-        }
         cleared.push(one);
+    }
+    for one in &mut cleared {
+        if let Some(killed) = stops.remove(&one.reference) {
+            one.tell(killed);
+        }
     }
     Ok(cleared)
 }
 
-/// Stops whatever of a tree may be running, children first, until a walk finds nothing new. What is shared is not ours to
-/// stop.
-async fn stop_all(host: &Host, target: &Entity, asked: &Clearing) -> Result<(Vec<Node>, HashMap<i64, Killed>), Error> {
+/// Stops whatever of a tree may be running and has not ended, by the code of `kill`, children first, until its walk finds
+/// nobody new; what was observed of each, by reference. A tree of which nothing is open is not touched.
+async fn stop_all(host: &Host, target: &Entity, asked: &Clearing) -> Result<HashMap<String, Killed>, Error> {
+    if !tree(host, target)?.iter().any(Node::is_open) {
+        return Ok(HashMap::new());
+    }
     let asked = Kill {
         grace: asked.grace,
         actor: asked.actor.clone(),
         note: Some(format!("{target} is removed", target = target.reference)),
+        reach: Reach::Everything,
     };
-    let mut stops = HashMap::new();
-    let mut nodes = tree(host, target)?;
-    for _ in 0..ROUNDS_MAX {
-        let open = |node: &&Node| node.is_open() && node.also_below.is_none() && !stops.contains_key(&node.entity.row);
-        let open: Vec<Entity> = nodes.iter().filter(open).map(|node| node.entity.clone()).collect();
-        if open.is_empty() {
-            break;
-        }
-        for entity in open {
-            let row = entity.row;
-            stops.insert(row, kill(host, entity, &asked).await?);
-        }
-        nodes = tree(host, target)?;
+    let killing = kill(host, std::slice::from_ref(target), &asked).await?;
+    if let Some((_, error)) = killing.failures.into_iter().next() {
+        return Err(error);
     }
-    Ok((nodes, stops))
+    let mut stops = HashMap::new();
+    let mut open = killing.targets;
+    while let Some(mut killed) = open.pop() {
+        open.append(&mut killed.children);
+        stops.insert(killed.reference.clone(), killed);
+    }
+    Ok(stops)
 }
 
 /// What speaks against removing an entity; none when everything of it is confirmed to be stopped or absent, and its
@@ -226,9 +221,7 @@ fn kept(node: &Node, why: String) -> Cleared {
 fn stays_shared(node: &Node) -> Cleared {
     let other = node.also_below.as_ref().map(ToString::to_string).unwrap_or_default();
     Cleared {
-        message: Some(format!(
-            "it is linked below {other}, too: it was neither stopped nor removed"
-        )),
+        message: Some(format!("it is linked below {other}, too: it was not removed")),
         ..report(node, ClearResult::Shared)
     }
 }
@@ -370,6 +363,15 @@ impl Clearance {
 }
 
 impl Cleared {
+    /// Adds what was observed of its stop.
+    fn tell(&mut self, killed: Killed) {
+        self.signal = Some(killed.signal);
+        self.survivors = killed.survivors;
+        if let (ClearResult::Kept, Some(doubt), Some(said)) = (self.result, &self.message, killed.message) {
+            self.message = Some(format!("{doubt}: {said}"));
+        }
+    }
+
     fn json(&self) -> Value {
         let directories = self.directories.iter().map(|path| Bytes(path.clone()));
         let survivors = self

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
     Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Protected, Reason, Runtime, RuntimeKind,
-    RuntimeState, Transition, removal_refusal,
+    RuntimeState, StopIntent, Transition, removal_refusal,
 };
 use crate::policy::Selected;
 use crate::process::{
@@ -299,7 +299,7 @@ fn own_variables(host: &Host, attempt: &Attempt, directory: &RunDir) -> [(Bytes,
             Bytes::from(number.to_string().as_str()),
         ),
         (
-            Bytes::from("RUNWARDEN_ATTEMPT_TOKEN"),
+            Bytes::from(process::TOKEN_VARIABLE),
             Bytes::from(attempt.token.as_str()),
         ),
         (
@@ -343,6 +343,8 @@ fn finish(host: &Host, attempt: &Attempt) -> Finish {
 fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool, Error> {
     let update = RuntimeUpdate {
         id: attempt.runtime_id,
+        // One that was killed before it had a process stays as the kill left it.
+        only_from: vec![RuntimeState::Starting],
         state: Some(RuntimeState::Running),
         worker: Some(identity::recorded(&held.worker)),
         shim: Some(identity::recorded(&held.shim)),
@@ -357,10 +359,7 @@ fn commit_identities(host: &Host, attempt: &Attempt, held: &Held) -> Result<bool
         ..RuntimeUpdate::default()
     };
     host.store().update_runtimes(&[update])?;
-    let runtimes = host
-        .store()
-        .runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
-    Ok(runtimes.iter().all(|runtime| runtime.stop_intent.is_none()))
+    Ok(intent(host, attempt)?.is_none())
 }
 
 fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, directory: RunDir) -> Result<Begun, Error> {
@@ -377,6 +376,11 @@ fn open(host: &Host, selected: &Selected, attempt: Attempt, mut held: Held, dire
                 stdin,
             })))
         }
+        // A kill found it at its gate, after its starter had looked for one.
+        Ok(Opened::Failed {
+            stage: process::Stage::Stopped,
+            ..
+        }) if intent(host, &attempt)?.is_some() => killed_at_the_gate(host, &attempt),
         Ok(Opened::Failed { stage, errno }) => {
             let stage = stage.text().to_owned();
             let summary = spawn_summary(&stage, errno);
@@ -436,12 +440,17 @@ fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) 
     })))
 }
 
-/// A kill was quicker than the start: its intent decides what is written.
-fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
+/// Why it is to be stopped, if somebody wants that.
+fn intent(host: &Host, attempt: &Attempt) -> Result<Option<StopIntent>, Error> {
     let runtimes = host
         .store()
         .runtimes(Some(std::slice::from_ref(&attempt.entity.reference)))?;
-    let intent = runtimes.into_iter().next_back().and_then(|runtime| runtime.stop_intent);
+    Ok(runtimes.into_iter().next_back().and_then(|runtime| runtime.stop_intent))
+}
+
+/// A kill was quicker than the start: its intent decides what is written.
+fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
+    let intent = intent(host, attempt)?;
     let lifecycle = host.lifecycle(&attempt.entity)?;
     let row = lifecycle.kill_row(&attempt.entity.status);
     if let (Some(intent), Some(row)) = (intent, row) {

@@ -3,17 +3,20 @@
 //! The finishing command, a killer, and any command that reads a run whose exit file waits all call this. It is
 //! repeatable: a run that is recorded already, or has not ended, comes back as it is.
 
+mod meaning;
+
+pub(crate) use meaning::{by_kill, open_below, seen, signal_word, spawn_summary};
+
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use serde_json::{Value, json};
-
+use self::meaning::{cause, ending, evidence, patch, summary, with_intent};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Actor, Cause, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp,
-    Transition, judge,
+    Actor, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp, Transition,
+    judge,
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
@@ -89,7 +92,7 @@ pub fn observed_exit(host: &Host, entity: &Entity) -> Result<Option<Ended>, Erro
     let Some(runtime) = runtimes.last().filter(|runtime| runtime.is_stopped()) else {
         return Ok(None);
     };
-    Ok(exit_record(runtime)?.map(|record| ending(&record).1))
+    Ok(exit_record(runtime)?.map(|record| seen(&record).1))
 }
 
 /// The run directory that a runtime row names.
@@ -102,12 +105,14 @@ fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, record: &ExitReco
     if stop_goes_on(record) {
         return Ok(Settled::Done);
     }
+    let runtime = &with_intent(runtime, record);
     let mut update = runtime_update(runtime, record, host.now());
     if entity.terminal {
         return record_late(host, entity, runtime, record, update);
     }
-    if !ending(record).0.is_its_own() && !record.set.empty {
+    if !ending(runtime, record).0.is_its_own() && !record.set.empty {
         // Survivors: "stopped" would be a lie. The row says so, the status stays (SEMANTICS 5.4).
+        update.state = Some(RuntimeState::Stopping);
         return note_runtime(host, runtime, update);
     }
     let is_told = runtime.state == RuntimeState::Lingering || (runtime.stop_unconfirmed && !record.set.empty);
@@ -169,10 +174,10 @@ fn record_late(
     if entity.structural.cause.is_some() || record.spawn_error.is_some() {
         return note_runtime(host, runtime, update);
     }
-    let (ending, ended) = ending(record);
+    let (ending, ended) = ending(runtime, record);
     let mut command = Transition::new(&entity.status, entity.reason.clone(), Actor::system("settle"));
     let lifecycle = host.lifecycle(entity)?;
-    command.patch = patch(&lifecycle, record, ending.cause(ended));
+    command.patch = patch(&lifecycle, record, cause(record, ending, ended));
     command.patch.remove("ended_at");
     command.expected_version = Some(entity.version);
     Ok(match write(host, entity, &command, &[update])? {
@@ -189,15 +194,15 @@ fn end_command(
     runtime: &Runtime,
     record: &ExitRecord,
 ) -> Result<Option<Transition>, Error> {
-    let (ending, ended) = ending(record);
+    let (ending, ended) = ending(runtime, record);
     let work = host
         .store()
         .work(entity)?
         .and_then(|work| serde_json::from_value::<Work>(work.0).ok());
     let found = Found::of(host, entity, runtime, work.as_ref())?;
     let by_table = match &record.spawn_error {
-        Some(error) => spawn_outcome(lifecycle, &error.stage),
-        None => judge(lifecycle, &entity.status, ending, ended, found.evidence),
+        Some(error) if !by_kill(runtime, record) => spawn_outcome(lifecycle, &error.stage),
+        Some(_) | None => judge(lifecycle, &entity.status, ending, ended, found.evidence),
     };
     let mut meaning = Meaning {
         outcome: by_table,
@@ -213,14 +218,14 @@ fn end_command(
     let reason = Reason {
         code: outcome.code,
         summary: meaning.summary,
-        evidence: vec![evidence(runtime, record)],
+        evidence: vec![evidence(host, entity, runtime, record)?],
     };
     let actor = match (&runtime.stop_intent, ending) {
         (Some(intent), Ending::Killed | Ending::KilledByForce) => intent.actor.clone(),
         _ => Actor::new("executor", "shim"),
     };
     let mut command = Transition::new(&outcome.status, reason, actor);
-    command.patch = patch(lifecycle, record, ending.cause(ended));
+    command.patch = patch(lifecycle, record, cause(record, ending, ended));
     command.patch.extend(meaning.patch);
     Ok(Some(command))
 }
@@ -305,110 +310,6 @@ pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcom
         rule.directory_missing.clone()
     } else {
         rule.spawn_failed.clone()
-    })
-}
-
-/// What was seen, and which stop of ours was going on.
-pub(super) fn ending(record: &ExitRecord) -> (Ending, Ended) {
-    let ended = match (record.exit_code, record.term_signal) {
-        (Some(code), _) => Ended::Exited(i64::from(code)),
-        (None, Some(signal)) => Ended::Signalled(i64::from(signal)),
-        (None, None) => Ended::Unobserved,
-    };
-    let forced = record.stop.as_ref().is_some_and(|stop| stop.forced);
-    // `cause` names a stop only if it was going on when the worker ended; one that came later stopped what lingered.
-    let ending = match record.cause.as_str() {
-        "timeout" => Ending::TimedOut,
-        "hangup" => Ending::HungUp,
-        "interrupt" => Ending::Interrupted,
-        "terminate" => Ending::Terminated,
-        "parent_gone" => Ending::ParentGone,
-        "oom" => Ending::OutOfMemory,
-        "kill" if forced => Ending::KilledByForce,
-        "kill" => Ending::Killed,
-        _ => Ending::Natural,
-    };
-    (ending, ended)
-}
-
-/// The fields an end sets, those that the kind has.
-fn patch(lifecycle: &Lifecycle, record: &ExitRecord, cause: Cause) -> crate::model::Fields {
-    let fields = [
-        ("ended_at", json!(record.ended_at_ms)),
-        ("exit_code", json!(record.exit_code)),
-        ("term_signal", json!(record.term_signal)),
-        ("cause", json!(cause.word())),
-        ("duration_ms", json!(record.duration_ms)),
-    ];
-    let declared = fields.into_iter().filter(|(name, _)| lifecycle.field(name).is_some());
-    declared.map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// The end in words.
-fn summary(record: &ExitRecord, ending: Ending, found: &Found) -> Option<String> {
-    if let Some(error) = &record.spawn_error {
-        return Some(spawn_summary(&error.stage, error.errno));
-    }
-    if found.evidence == Evidence::ArtifactMissing && record.exit_code == Some(0) {
-        return Some(format!("expected artifacts are missing: {}", found.missing.join(", ")));
-    }
-    let how = match (record.exit_code, record.term_signal) {
-        (Some(code), _) => format!("exited with {code}"),
-        (None, Some(signal)) => format!("died by signal {signal}"),
-        (None, None) => "ended unobserved".to_owned(),
-    };
-    Some(match ending {
-        Ending::Natural => how,
-        Ending::OutOfMemory => format!("killed by the system for want of memory; {how}"),
-        Ending::TimedOut => format!("stopped at its time limit; {how}"),
-        Ending::HungUp => format!("stopped because its terminal went away; {how}"),
-        Ending::Interrupted => format!("interrupted; {how}"),
-        Ending::Terminated => format!("stopped from outside; {how}"),
-        Ending::ParentGone => format!("stopped because the command that started it ended; {how}"),
-        Ending::Killed => format!("killed; {how}"),
-        Ending::KilledByForce => format!("killed by force; {how}"),
-        Ending::HostRestarted => "the machine restarted".to_owned(),
-    })
-}
-
-/// A failed start in words, without paths: they are in the work specification.
-pub(crate) fn spawn_summary(stage: &str, errno: i32) -> String {
-    let what = match stage {
-        "directory" => "cannot change to the working directory",
-        "exec" => "cannot execute the program",
-        "reserve" => "no room for the exit record",
-        "stopped" => "stopped before it began",
-        "gate" => "never begun",
-        "terminal" => "no pseudo-terminal",
-        other => return format!("cannot start ({other}): {}", std::io::Error::from_raw_os_error(errno)),
-    };
-    if errno == 0 {
-        what.to_owned()
-    } else {
-        format!("{what}: {}", std::io::Error::from_raw_os_error(errno))
-    }
-}
-
-/// What was observed, for the reason.
-fn evidence(runtime: &Runtime, record: &ExitRecord) -> Value {
-    let note = runtime.stop_intent.as_ref().and_then(|intent| intent.note.clone());
-    json!({
-        "pid": record.worker_pid,
-        "identity_level": runtime.level,
-        "raw_status": record.raw_status,
-        "core_dumped": record.core_dumped,
-        "oom_kills": (record.oom_kills > 0).then_some(record.oom_kills),
-        "stop": record.stop,
-        "proof": record.set.proof,
-        "spared": record.set.spared,
-        "survivors": record.set.survivors,
-        "note": note,
-        "user_ms": record.user_ms,
-        "system_ms": record.system_ms,
-        "max_resident_bytes": record.max_rss_bytes,
-        "lost_output_bytes": record.lost_output_bytes,
-        "dropped_output_bytes": (record.dropped_output_bytes > 0).then_some(record.dropped_output_bytes),
-        "spawn_error": record.spawn_error,
     })
 }
 

@@ -6,7 +6,7 @@ use crate::model::{DurationMs, Entity, Lifecycle, Runtime, Timestamp};
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitRecord, RunDir};
 use crate::verbs::guarded::surroundings;
-use crate::verbs::settle::{Found, Meaning, ending};
+use crate::verbs::settle::{Found, Meaning, seen};
 
 /// Asks the policy's verdict function, where it has one. If it fails, the rule's "verdict failed" is written, with the
 /// true exit code.
@@ -20,7 +20,7 @@ pub(super) fn ask_verdict(
     if !host.policies().exports(&entity.policy.digest, "execution")? {
         return Ok(());
     }
-    let (ending, ended) = ending(record);
+    let (ending, ended) = seen(record);
     let surroundings = surroundings(host, lifecycle, entity)?;
     let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let ended_at = Timestamp::from_ms(ms(record.ended_at_ms));

@@ -29,12 +29,15 @@ pub(super) enum Act {
 }
 
 pub(super) fn plan(host: &Host, asked: &Pruning) -> Result<(Vec<Step>, Vec<String>), Error> {
-    let Seen { runs, strays } = seen(host)?;
+    let Seen {
+        runs,
+        strays,
+        mut notes,
+    } = seen(host)?;
     // After the ends that waited were recorded: what ended protects nothing any more.
     let protected = protected(host, &asked.protected, &[])?;
     let mut steps = records(host, asked, &protected)?;
     let records: HashSet<i64> = steps.iter().filter_map(Step::row).collect();
-    let mut notes = Vec::new();
     let mut logs = Logs::default();
     for (node, found) in runs {
         if !records.contains(&node.entity.row) {
@@ -70,18 +73,30 @@ struct Seen {
     runs: Vec<(Node, Found)>,
     /// Directories that no row names.
     strays: Vec<Found>,
+    /// What was left unjudged, in words.
+    notes: Vec<String>,
 }
 
 fn seen(host: &Host) -> Result<Seen, Error> {
-    let (mut runs, mut strays) = (Vec::new(), Vec::new());
+    let mut seen = Seen {
+        runs: Vec::new(),
+        strays: Vec::new(),
+        notes: Vec::new(),
+    };
     for found in directories_below(&host.config().home().join("runs"))? {
         let id = String::from_utf8_lossy(&found.name).into_owned();
-        match host.store().load(&id)? {
-            Some(entity) => runs.push((Node::read(host, settle(host, entity)?)?, found)),
-            None => strays.push(found),
+        let Some(entity) = host.store().load(&id)? else {
+            seen.strays.push(found);
+            continue;
+        };
+        let reference = entity.reference.clone();
+        match settle(host, entity) {
+            Ok(entity) => seen.runs.push((Node::read(host, entity)?, found)),
+            Err(Error::Process(error)) => seen.notes.push(format!("{reference} is left alone: {error}")),
+            Err(error) => return Err(error),
         }
     }
-    Ok(Seen { runs, strays })
+    Ok(seen)
 }
 
 impl Step {

@@ -1,0 +1,199 @@
+//! Stops entities and everything their processes started, and says only what was observed (SEMANTICS 5).
+//!
+//! ```text
+//! walk ──▶ plan ──▶ a round: intents in one commit ─▶ requests in the run directories ─▶ shims woken ─▶ ends recorded
+//!   ▲                 │ deepest first, the nodes of a round side by side
+//!   └─────────────────┘ until the walk finds nobody new
+//! ```
+//!
+//! The intent is durable first: in the store, and in the run directory, which is what counts while the store cannot be
+//! written. The shim, which alone can see the set end, stops it; where it is gone the killer does. Then the end is
+//! recorded, by the finishing command or by the killer, whoever comes first: from the same files, so the result is the
+//! same. If we die half-way the shims go on with what was asked of them, and the next command records it.
+
+mod budget;
+mod orphans;
+mod record;
+mod report;
+mod round;
+mod stop;
+mod walk;
+
+pub use report::{KillPlan, KillResult, Killed, Killing, Planned};
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use self::budget::Budget;
+use self::round::Act;
+use self::walk::{Walk, walk};
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{Actor, DurationMs, Entity, KillStep, PlannedKill, Reach, Runtime, Standing};
+use crate::process::{Look, Survivor, living_below};
+use crate::verbs::identity;
+
+/// How long after KILL a kill looks for proof, recording included (PROCESS 3).
+const PROOF_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a kill asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kill {
+    /// From the first signal to KILL.
+    pub grace: DurationMs,
+    /// Who asks.
+    pub actor: Actor,
+    /// Why, in words.
+    pub note: Option<String>,
+    /// How far down it goes.
+    pub reach: Reach,
+}
+
+/// What [`kill`] would do with the targets now. Like any other reading it records ends that wait to be recorded, and
+/// changes nothing else.
+///
+/// # Errors
+/// The store, a run directory or the process table cannot be read.
+pub fn plan(host: &Host, targets: &[Entity], reach: Reach) -> Result<KillPlan, Error> {
+    let found = walk(host, targets, reach, &mut Budget::new())?;
+    let steps = found.plan().into_iter().map(|planned| describe(host, &found, planned));
+    Ok(KillPlan {
+        steps: steps.collect::<Result<_, _>>()?,
+    })
+}
+
+/// Kills the targets and what the kill reaches below them: children before parents. Each round takes at most the grace
+/// period and five seconds, whatever the store does. The future may be dropped: what was asked of shims goes on.
+///
+/// Saying it again changes nothing of what is done, and stops what is left.
+///
+/// # Errors
+/// Nothing could be read, and nothing was signalled. What fails later is in the report.
+pub async fn kill(host: &Host, targets: &[Entity], asked: &Kill) -> Result<Killing, Error> {
+    let mut act = Act::new(host, asked);
+    let mut told = Told::default();
+    let mut found = walk(host, targets, asked.reach, &mut act.budget)?;
+    loop {
+        let mut open = found.plan();
+        open.retain(|planned| !told.knows(&found, planned));
+        let Some(round) = open.first().map(|planned| planned.round) else {
+            break;
+        };
+        open.retain(|planned| planned.round == round);
+        for (place, outcome) in act.round(&found, &open).await {
+            told.add(&found, place, outcome);
+        }
+        // Whoever was started below meanwhile is found now.
+        match walk(host, targets, asked.reach, &mut act.budget) {
+            Ok(again) => found = again,
+            Err(error) => {
+                told.failures.push(("what is linked below".to_owned(), error));
+                break;
+            }
+        }
+    }
+    Ok(told.whole(targets, act.unrecorded()))
+}
+
+/// A step with what it reaches, as one look sees it.
+fn describe(host: &Host, found: &Walk, planned: PlannedKill) -> Result<Planned, Error> {
+    let node = &found.nodes[planned.node];
+    let runtime = found.runtimes[planned.node].as_ref();
+    let writes = matches!(
+        planned.step,
+        KillStep::Stop | KillStep::End | KillStep::EndGone | KillStep::EndUnreached
+    );
+    Ok(Planned {
+        reference: node.entity.reference.to_string(),
+        status: node.entity.status.clone(),
+        goes_to: node.row.as_ref().filter(|_| writes).map(|row| row.goes_to.clone()),
+        round: planned.round,
+        pid: runtime.and_then(|runtime| Some(runtime.worker.as_ref()?.pid)),
+        processes: runtime.map_or_else(|| Ok(Vec::new()), |runtime| reached(host, runtime, &node.standing))?,
+        step: planned.step,
+    })
+}
+
+fn reached(host: &Host, runtime: &Runtime, standing: &Standing) -> Result<Vec<Survivor>, Error> {
+    Ok(match standing {
+        Standing::Held => match identity::shim(runtime) {
+            Some(shim) => members(shim.pid)?,
+            None => Vec::new(),
+        },
+        Standing::Unheld => match identity::unheld(host, runtime)?.look() {
+            Look::Living(members) => members,
+            Look::Empty(_) => Vec::new(),
+        },
+        Standing::Nothing | Standing::Starting | Standing::Gone(_) | Standing::Unjudged(_) => Vec::new(),
+    })
+}
+
+/// Who lives below a shim, those of runs that were started inside left out: for people, as one look sees them.
+fn members(shim: i32) -> Result<Vec<Survivor>, Error> {
+    let living = living_below(shim)?.into_iter().filter(|one| one.run.is_none());
+    let named = living.map(|one| Survivor {
+        pid: one.pid,
+        comm: one.name,
+        state: one.state.to_string(),
+        uid: one.uid,
+    });
+    Ok(named.collect())
+}
+
+/// What was done so far, by row number of the entity.
+#[derive(Default)]
+struct Told {
+    reports: HashMap<i64, Killed>,
+    /// The one above each, in order of discovery.
+    above: Vec<(i64, Option<i64>)>,
+    failed: HashSet<i64>,
+    failures: Vec<(String, Error)>,
+}
+
+impl Told {
+    fn knows(&self, found: &Walk, planned: &PlannedKill) -> bool {
+        let row = found.nodes[planned.node].entity.row;
+        self.reports.contains_key(&row) || self.failed.contains(&row)
+    }
+
+    fn add(&mut self, found: &Walk, place: usize, outcome: Result<Killed, Error>) {
+        let entity = &found.nodes[place].entity;
+        let above = found.above[place].map(|above| found.nodes[above].entity.row);
+        match outcome {
+            Ok(killed) => {
+                self.above.push((entity.row, above));
+                self.reports.insert(entity.row, killed);
+            }
+            Err(error) => {
+                self.failed.insert(entity.row);
+                self.failures.push((entity.reference.to_string(), error));
+            }
+        }
+    }
+
+    /// The report: those below inside the one they were found below. In order of rounds, so that whoever is taken out is
+    /// complete.
+    fn whole(mut self, targets: &[Entity], unrecorded: bool) -> Killing {
+        for (row, above) in std::mem::take(&mut self.above) {
+            let Some(above) = above.filter(|above| self.reports.contains_key(above)) else {
+                continue;
+            };
+            if let Some(killed) = self.reports.remove(&row)
+                && let Some(parent) = self.reports.get_mut(&above)
+            {
+                parent.children.push(killed);
+            }
+        }
+        let mut killing = Killing {
+            failures: self.failures,
+            unrecorded,
+            ..Killing::default()
+        };
+        killing
+            .targets
+            .extend(targets.iter().filter_map(|target| self.reports.remove(&target.row)));
+        // Below one that failed, or found below one that was done before.
+        killing.targets.extend(self.reports.into_values());
+        killing
+    }
+}
