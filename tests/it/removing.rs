@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::crashes::shim_is_gone;
-use crate::harness::{Home, lives, until};
+use crate::harness::{Home, answered, lives, until};
 
 /// Starts a detached shell script and waits for what it tells in the file `told`.
 fn started(home: &Home, id: &str, options: &[&str], text: &str) -> String {
@@ -437,6 +437,22 @@ fn an_entity_that_nothing_ends_is_not_removed_before_it_has_ended() {
     assert!(kept.out.contains("it is still active: end it first"), "{}", kept.out);
     home.done(&["transition", "t", "archived", "--reason", "team.archived.operator"]);
     home.done(&["rm", "t"]);
+}
+
+#[test]
+fn two_removals_at_once_are_one() {
+    let home = Home::new();
+    let (tree, word) = own(&home, "tree");
+    started(&home, "one", &["--own-dir", &word], "echo $$ > $told; exec sleep 600");
+    let both = [0, 1].map(|_| home.start(&["rm", "one", "--json"]));
+    let codes = both.map(|child| answered(child, "rm one".to_owned()).code);
+    // The second may come when it is gone already.
+    assert!(
+        codes.iter().all(|code| matches!(code, 0 | 2)) && codes.contains(&0),
+        "{codes:?}"
+    );
+    assert!(!tree.exists() && !home.home().join("runs/one").exists());
+    assert_eq!(actions(&home, "run/one"), ["entity_removed"]);
 }
 
 #[test]

@@ -89,7 +89,10 @@ fn empty(directory: &OwnedFd, depth_left: usize, bytes: &mut u64) -> io::Result<
         return Err(io::Error::other("it is too deep"));
     }
     for entry in Dir::read_from(directory).map_err(told)? {
-        let entry = entry.map_err(told)?;
+        let entry = match entry {
+            Err(Errno::NOENT) => break, // somebody else has removed the directory itself
+            other => other.map_err(told)?,
+        };
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;

@@ -14,12 +14,12 @@ pub use report::{PruneItem, PruneKind, PruneOutcome, PruneReport};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Bytes, Entity, Hold, Protected, Retention, Shim};
+use crate::model::{Actor, AdminEvent, Bytes, Hold, Protected, Retention, Shim};
 use crate::process::{Emptied, Found, RunDir, remove_tree};
 use crate::store::Journal;
 use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
 use crate::verbs::remove::{ClearResult, Keep, Removing, in_words, remove_node};
-use plan::{Act, held, plan, shim};
+use plan::{Act, Judged, held, plan, shim};
 
 /// How many rows are looked at, or taken, in one step.
 const BATCH_ROWS: usize = 500;
@@ -67,7 +67,7 @@ pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 
 fn act(host: &Host, asked: &Pruning, item: &PruneItem, act: Act) -> Result<PruneOutcome, Error> {
     match act {
-        Act::Entity(entity) => act_on_entity(host, asked, item, &entity),
+        Act::Entity(judged) => act_on_entity(host, asked, item, &judged),
         Act::Stray(found) => remove_stray(host, asked, &found),
         Act::Journal(page, rows) => {
             let action = match page.journal {
@@ -94,8 +94,8 @@ fn event(host: &Host, asked: &Pruning, (action, target): (&str, Option<String>),
 }
 
 /// Looks again, with what the inventory and everything else says now, and acts if nothing speaks against it.
-fn act_on_entity(host: &Host, asked: &Pruning, item: &PruneItem, planned: &Entity) -> Result<PruneOutcome, Error> {
-    let Some(entity) = host.store().load(&planned.reference.id)? else {
+fn act_on_entity(host: &Host, asked: &Pruning, item: &PruneItem, planned: &Judged) -> Result<PruneOutcome, Error> {
+    let Some(entity) = host.store().load(&planned.id)? else {
         return Ok(PruneOutcome::Done);
     };
     let is_same = entity.version == planned.version;

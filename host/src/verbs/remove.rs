@@ -6,9 +6,8 @@
 //! ```
 //!
 //! What may be running is asked of the inventory, never of a status. As long as one of a tree is not confirmed to be
-//! stopped, nothing of the tree is removed. If we die half-way, what is left still has its row: the same command again
-//! goes on. The one thing without a row is a run directory whose entity is gone, and there is none: the directory goes
-//! first.
+//! stopped, nothing of the tree is removed. If we die half-way, whatever is left is left with a row that leads to it,
+//! because the entity goes last: the same command again goes on.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -23,7 +23,7 @@ pub(super) struct Step {
 
 /// What a step acts on.
 pub(super) enum Act {
-    Entity(Box<Entity>),
+    Entity(Judged),
     Stray(Found),
     Journal(JournalPage, Vec<i64>),
 }
@@ -99,6 +99,13 @@ fn seen(host: &Host) -> Result<Seen, Error> {
     Ok(seen)
 }
 
+/// The version of an entity that was judged.
+pub(super) struct Judged {
+    row: i64,
+    pub(super) id: String,
+    pub(super) version: i64,
+}
+
 impl Step {
     fn of(kind: PruneKind, node: &Node, found: Option<&Found>) -> Self {
         let item = PruneItem {
@@ -110,14 +117,18 @@ impl Step {
             since: ended_at(&node.entity),
             outcome: PruneOutcome::Planned,
         };
-        let act = Act::Entity(Box::new(node.entity.clone()));
+        let act = Act::Entity(Judged {
+            row: node.entity.row,
+            id: node.entity.reference.id.clone(),
+            version: node.entity.version,
+        });
         Self { item, act }
     }
 
     /// The entity whose record goes.
     fn row(&self) -> Option<i64> {
         match &self.act {
-            Act::Entity(entity) if self.item.kind == PruneKind::Record => Some(entity.row),
+            Act::Entity(judged) if self.item.kind == PruneKind::Record => Some(judged.row),
             Act::Entity(_) | Act::Stray(_) | Act::Journal(..) => None,
         }
     }
@@ -134,7 +145,8 @@ fn records(host: &Host, asked: &Pruning, protected: &[Protected]) -> Result<Vec<
         after = last.row;
         // Rows follow creation, and nothing ends before it was created.
         let is_past = last.created_at.plus(asked.retention.records) > now;
-        old.extend(page.into_iter().filter(|entity| entity.terminal));
+        let is_due = |entity: &Entity| entity.terminal && record_fate(&asked.retention, entity, None, now) == Fate::Due;
+        old.extend(page.into_iter().filter(is_due));
         if is_past {
             break;
         }
@@ -142,9 +154,6 @@ fn records(host: &Host, asked: &Pruning, protected: &[Protected]) -> Result<Vec<
     let mut going: HashSet<i64> = HashSet::new();
     let mut steps = Vec::new();
     for entity in old.into_iter().rev() {
-        if record_fate(&asked.retention, &entity, None, now) != Fate::Due {
-            continue;
-        }
         let children = host.store().linked(&entity, Scope::Children)?;
         let stays = children.iter().any(|child| !going.contains(&child.row));
         let node = Node::read(host, entity)?;
