@@ -79,6 +79,8 @@ fn directories_of_successes_go_after_14_days_and_of_failures_after_90() {
         (&shown["status"], &shown["run_dir"]),
         (&json!("completed"), &Value::Null)
     );
+    let gone = home.run(&["logs", "good"]).exits(2).hints("history run/good --admin");
+    assert!(gone.err.contains("were removed"), "{}", gone.err);
     older(&home, 80);
     assert_eq!(planned(&home.json(&["prune"])), [pair("directories", "run/bad")]);
     let audited = home.json(&["history", "run/good", "--admin"]);
