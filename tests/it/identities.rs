@@ -2,9 +2,10 @@
 
 use std::process::{Child, Command, Stdio};
 
+use runwarden_host::process::{RunDir, ShimLock};
 use serde_json::json;
 
-use crate::harness::{Home, lives, process};
+use crate::harness::{Home, lives, process, until};
 
 /// A process of the test's own that a kill must not touch.
 struct Bystander(Child);
@@ -195,6 +196,10 @@ fn recorded(home: &Home, columns: &[(&'static str, rusqlite::types::Value)]) {
     home.over("one");
     let store = database(home);
     let directory = home.home().join("runs/one");
+    // As long as its shim lives it may write its record once more.
+    until("the shim is gone", || {
+        matches!(RunDir::at(&directory).shim_lock(), Ok(ShimLock::Free))
+    });
     std::fs::remove_file(directory.join("exit.json")).expect("an exit record");
     store
         .execute_batch(
@@ -287,7 +292,7 @@ fn kill_of_a_bare_number_that_somebody_has_leaves_the_run_as_it_is() {
 fn a_zombie_is_already_dead_and_kill_does_not_wait_for_it() {
     let mut zombie = Command::new("true").stdin(Stdio::null()).spawn().expect("true");
     let pid = zombie.id().to_string();
-    crate::harness::until("it has ended", || process(&pid).is_some_and(|seen| seen.0 == 'Z'));
+    until("it has ended", || process(&pid).is_some_and(|seen| seen.0 == 'Z'));
     let home = Home::new();
     let ticks = number(process(&pid).expect("nobody reaped it").1);
     recorded(
@@ -316,9 +321,6 @@ fn a_record_that_tells_the_true_end_comes_before_the_kill() {
         ]
         .concat(),
     );
-    store
-        .execute_batch("UPDATE entities SET cause = NULL")
-        .unwrap_or_default();
     let answer = home.run(&["kill", "one", "--json"]).exits(0);
     assert_eq!(answer.document()["targets"][0]["outcome"], "unchanged");
     let shown = home.json(&["show", "one"]);

@@ -13,6 +13,9 @@ use crate::model::{
 use crate::process::{self, Gone, Liveness, Look, Sent, ShimLock, Traces, UnheldSet, Unknown};
 use crate::verbs::settle::run_directory;
 
+/// How often a set that shows no member is looked at before that is left open.
+const LOOKS_MAX: usize = 3;
+
 /// A process as the inventory keeps it.
 pub(crate) fn recorded(identity: &process::Identity) -> ProcessIdentity {
     ProcessIdentity {
@@ -135,10 +138,16 @@ fn of_worker(host: &Host, runtime: &Runtime, worker: Option<&process::Identity>)
         }
         Some(Liveness::Alive(_)) => return Ok(Standing::Unheld),
     };
-    Ok(match unheld(host, runtime)?.look() {
-        Look::Empty(_) => Standing::Gone(seen),
-        Look::Living(_) => Standing::Unheld,
-    })
+    let mut set = unheld(host, runtime)?;
+    for _ in 0..LOOKS_MAX {
+        match set.look() {
+            Look::Empty(_) => return Ok(Standing::Gone(seen)),
+            // It could not catch up with what starts meanwhile.
+            Look::Living(members) if members.is_empty() => {}
+            Look::Living(_) => break,
+        }
+    }
+    Ok(Standing::Unheld)
 }
 
 const fn seen_gone(why: Gone) -> SeenGone {
