@@ -383,6 +383,7 @@ impl State {
     }
 
     fn prune_journal(&mut self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> usize {
+        self.record(std::slice::from_ref(event));
         let mut going = self.journal(page.journal);
         going.retain(|(row, at, may_go)| rows.contains(row) && *at < page.before && *may_go);
         let going: BTreeSet<i64> = going.into_iter().map(|(row, ..)| row).collect();
@@ -390,7 +391,6 @@ impl State {
             Journal::History => self.history.retain(|number, _| !going.contains(number)),
             Journal::Audit => self.admin_events.retain(|event| !going.contains(&event.id)),
         }
-        self.record(std::slice::from_ref(event));
         going.len()
     }
 

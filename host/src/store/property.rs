@@ -12,8 +12,8 @@ use super::samples::{
 };
 use super::sqlite::tests::place;
 use super::{
-    AdminQuery, EntityQuery, HistoryQuery, Lookup, MemoryStore, OpenMode, RuntimeUpdate, Scope, SqliteStore, Store,
-    StoreError,
+    AdminQuery, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, MemoryStore, OpenMode, RuntimeUpdate, Scope,
+    SqliteStore, Store, StoreError,
 };
 use crate::model::{Entity, Event, KeyUse, Reference, RuntimeState};
 
@@ -70,6 +70,10 @@ enum Command {
     Forget {
         id: usize,
     },
+    Prune {
+        journal: usize,
+        before: i64,
+    },
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -92,6 +96,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (0_usize..3, 0_usize..2).prop_map(|(digest, kind)| Command::Activate { digest, kind }),
         1 => (0_usize..3).prop_map(|digest| Command::RemoveComponent { digest }),
         1 => (0_usize..8).prop_map(|id| Command::Forget { id }),
+        1 => (0_usize..2, 0_i64..40).prop_map(|(journal, before)| Command::Prune { journal, before }),
     ]
 }
 
@@ -140,6 +145,19 @@ fn obey(store: &dyn Store, command: &Command) -> String {
         }
         Command::RemoveComponent { digest } => {
             told(store.remove_component(DIGESTS[*digest], &admin_event("policy_removed", DIGESTS[*digest])))
+        }
+        Command::Prune { journal, before } => {
+            let journal = [Journal::History, Journal::Audit][*journal];
+            let page = JournalPage {
+                journal,
+                after: 0,
+                before: moment(*before),
+                limit: 20,
+            };
+            let old = store.journal_page(&page).unwrap();
+            let mut event = admin_event("pruned", "journal");
+            event.at = moment(100);
+            told(store.prune_journal(&page, &old.rows, &event))
         }
         Command::Forget { id } => match store.load(IDS[*id]).unwrap() {
             None => "absent".to_owned(),

@@ -118,6 +118,8 @@ pub(super) fn journal_page(db: &Db, page: &JournalPage) -> rusqlite::Result<OldR
 
 /// Takes old rows out of a journal, through the gate that stands open inside this transaction alone.
 pub(super) fn prune_journal(db: &Db, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> rusqlite::Result<usize> {
+    // First, so that its number comes after those that go.
+    history::record(db, event)?;
     db.write("INSERT INTO retention_gate (open) VALUES (1)", [])?;
     let sql = match page.journal {
         Journal::History => {
@@ -132,6 +134,5 @@ pub(super) fn prune_journal(db: &Db, page: &JournalPage, rows: &[i64], event: &A
         pruned += db.write(sql, params_from_iter(values))?;
     }
     db.write("DELETE FROM retention_gate", [])?;
-    history::record(db, event)?;
     Ok(pruned)
 }
