@@ -190,16 +190,21 @@ fn kill_of_a_bare_number_signals_nothing() {
     changed.ends();
 }
 
+/// Waits until the shim of the run is gone: as long as it lives, it and its finishing command may write once more.
+fn until_alone(home: &Home) {
+    let directory = RunDir::at(home.home().join("runs/one"));
+    until("the shim is gone", || {
+        matches!(directory.shim_lock(), Ok(ShimLock::Free))
+    });
+}
+
 /// A run that never was, in the store: its record names a process of the test.
 fn recorded(home: &Home, columns: &[(&'static str, rusqlite::types::Value)]) {
     home.done(&["run", "--id", "one", "--", "true"]);
     home.over("one");
     let store = database(home);
     let directory = home.home().join("runs/one");
-    // As long as its shim lives it may write its record once more.
-    until("the shim is gone", || {
-        matches!(RunDir::at(&directory).shim_lock(), Ok(ShimLock::Free))
-    });
+    until_alone(home);
     std::fs::remove_file(directory.join("exit.json")).expect("an exit record");
     store
         .execute_batch(
@@ -308,6 +313,7 @@ fn a_record_that_tells_the_true_end_comes_before_the_kill() {
     let home = Home::new();
     home.run(&["run", "--id", "one", "--", "sh", "-c", "exit 7"]);
     home.over("one");
+    until_alone(&home);
     let store = database(&home);
     store
         .execute_batch("UPDATE runtimes SET state = 'running'")

@@ -25,6 +25,7 @@ mod removal_crashes;
 mod removing;
 mod reuse;
 mod runs;
+mod shapes;
 mod stopping;
 mod stops;
 mod stores;

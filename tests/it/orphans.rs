@@ -230,6 +230,8 @@ fn a_cgroup_holds_without_its_shim_whom_nothing_else_tells() {
         ended(&runtime["pid"].to_string());
         let answer = home.run(&["kill", "one", "--json"]).exits(0);
         assert_eq!(answer.document()["targets"][0]["proof"], "cgroup_empty");
+        let group = runtime["cgroup"].as_str().expect("its path");
+        assert!(!std::path::Path::new(group).exists(), "{group} is left");
     } else {
         home.done(&["kill", "one"]);
     }

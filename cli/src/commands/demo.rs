@@ -46,8 +46,8 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         ),
         ("a play with a run below it", Demo::a_play_with_a_run),
         (
-            "a stubborn tree is stopped, and nothing of it is left",
-            Demo::a_stubborn_tree_is_stopped,
+            "the play is killed with its stubborn tree, and the proof is shown",
+            Demo::a_play_is_killed,
         ),
         ("a terminal status stays", Demo::a_terminal_status_stays),
         (
@@ -149,12 +149,14 @@ impl Demo {
         ];
         self.holds(&[&start[..], &program[..]].concat())?;
         let hidden = self.home.join("hidden.pid");
-        self.holds(&["ls", "--tree"])?;
-        until("the hidden child to be there", || hidden.exists())
+        until("the hidden child to be there", || hidden.exists())?;
+        self.holds(&["ls", "--tree", "--processes"])
     }
 
-    fn a_stubborn_tree_is_stopped(&self) -> Step {
-        self.holds(&["kill", "--grace", "500ms", "stubborn"])?;
+    fn a_play_is_killed(&self) -> Step {
+        self.holds(&["kill", "--dry-run", "opening-night"])?;
+        self.holds(&["kill", "--grace", "500ms", "--note", "it is late", "opening-night"])?;
+        expect("status", &self.entity("opening-night")?["status"], "blocked")?;
         let entity = self.entity("stubborn")?;
         expect("status", &entity["status"], "cancelled")?;
         expect("reason", &entity["reason"]["code"], "run.cancelled.force_kill")?;

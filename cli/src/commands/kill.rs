@@ -218,7 +218,11 @@ fn add(text: &mut Text, killed: &Killed, depth: usize, page: &Page) {
     let margin = "  ".repeat(depth);
     let head = format!(" {} {}", killed.reference, killed.status);
     let pid = killed.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-    let observed = if killed.stopped { ", nothing of it is left" } else { "" };
+    let observed = match (killed.stopped, &killed.proof) {
+        (true, Some(proof)) => format!(", nothing of it is left: {proof}"),
+        (true, None) => ", nothing of it is left".to_owned(),
+        (false, _) => String::new(),
+    };
     let details = format!("{}{pid}{observed}", killed.signal);
     let begun = Text::of(&margin).and_styled(style, killed.result.word()).and(&head);
     let width = margin.len() + killed.result.word().len() + head.len();

@@ -157,6 +157,14 @@ impl UnheldSet {
         signalled
     }
 
+    /// Removes the cgroup of a set that is empty, and those below it; the shim that made it cannot. The kernel keeps one
+    /// that is not.
+    pub fn remove_cgroup(&self) {
+        let groups = self.cgroups();
+        // The deepest come last.
+        groups.iter().rev().for_each(|group| drop(fs::remove_dir(group)));
+    }
+
     /// Takes in those of these processes that are members; how many were new.
     fn take_in(&mut self, pids: &[i32]) -> usize {
         let own = std::process::id().cast_signed();
@@ -218,17 +226,26 @@ impl UnheldSet {
     /// Who is in the cgroup, and in those that the program made below it.
     fn cgroup_members(&self) -> Vec<i32> {
         let mut pids = Vec::new();
-        let mut open: Vec<(PathBuf, usize)> = self.cgroup.iter().map(|path| (path.clone(), 0)).collect();
-        while let Some((path, depth)) = open.pop() {
-            let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        for group in self.cgroups() {
+            let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
             pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
-            if depth < CGROUP_DEPTH_MAX {
-                let below = fs::read_dir(&path).into_iter().flatten().flatten();
-                let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-                open.extend(groups.map(|entry| (entry.path(), depth + 1)));
-            }
         }
         pids
+    }
+
+    /// The cgroup and those below it, each before what is below it.
+    fn cgroups(&self) -> Vec<PathBuf> {
+        let mut groups: Vec<PathBuf> = self.cgroup.iter().cloned().collect();
+        let mut level = groups.clone();
+        for _ in 0..CGROUP_DEPTH_MAX {
+            let below = level
+                .iter()
+                .flat_map(|group| fs::read_dir(group).into_iter().flatten().flatten());
+            let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            level = below.map(|entry| entry.path()).collect();
+            groups.extend(level.iter().cloned());
+        }
+        groups
     }
 
     /// What the kernel says of the cgroup; none without one.

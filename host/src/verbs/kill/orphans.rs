@@ -58,7 +58,10 @@ impl Orphans {
     /// Looks, and does what is due.
     pub(super) fn step(&mut self) -> Progress {
         let members = match self.set.look() {
-            Look::Empty(proof) => return Progress::Empty(proof),
+            Look::Empty(proof) => {
+                self.set.remove_cgroup();
+                return Progress::Empty(proof);
+            }
             Look::Living(members) => members,
         };
         self.heed_others();

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, KillNode, KillStep, PlannedKill, RuntimeState, Standing, StopIntent, Unjudged};
 use crate::store::RuntimeUpdate;
+use crate::verbs::identity;
 use crate::verbs::settle::settle;
 use crate::wake::Watch;
 
@@ -147,8 +148,9 @@ impl<'a> Act<'a> {
                 KillStep::Stop | KillStep::StopLingering | KillStep::Unchanged | KillStep::End | KillStep::EndUnreached,
                 _,
             ) => {
-                if runtime.is_some() {
+                if let Some(runtime) = runtime {
                     self.budget.write(|| record::release(host, entity))?;
+                    identity::unheld(host, runtime)?.remove_cgroup();
                 }
                 let report = Killed::of(entity, runtime, "already_dead");
                 return Ok(Killed {
@@ -182,6 +184,9 @@ impl<'a> Act<'a> {
         let killed = self
             .budget
             .write(|| record::end(host, entity, (row, runtime), asked, &end))?;
+        if let Some(runtime) = runtime.filter(|_| killed.result == KillResult::Killed) {
+            identity::unheld(host, runtime)?.remove_cgroup();
+        }
         Ok(with_words(killed, planned, node))
     }
 }
