@@ -132,9 +132,10 @@ fn line(item: &PruneItem, page: &Page) -> Text {
         PruneKind::Stray => format!("unchanged since {}", moment(item.since, page)),
         PruneKind::Directories | PruneKind::Logs | PruneKind::Record => format!("ended {}", moment(item.since, page)),
     };
-    let text = Text::styled(style, word).and(format!(" {what} {target} ({since})"));
-    match &item.outcome {
-        PruneOutcome::Kept(why) => text.and(format!(": {why}")),
-        PruneOutcome::Planned | PruneOutcome::Done => text,
-    }
+    let why = match &item.outcome {
+        PruneOutcome::Kept(why) => format!(": {why}"),
+        PruneOutcome::Planned | PruneOutcome::Done => String::new(),
+    };
+    let words = format!("{what} {target} ({since}){why}");
+    Text::hanging(Text::styled(style, word).and(" "), 2, words, page)
 }

@@ -78,10 +78,10 @@ impl Report for Clearance {
         Self::json(self)
     }
 
-    fn text(&self, _: &Page) -> Text {
+    fn text(&self, page: &Page) -> Text {
         let mut text = Text::new();
         for cleared in &self.cleared {
-            add(&mut text, cleared);
+            add(&mut text, cleared, page);
         }
         if text.is_empty() && self.failures.is_empty() {
             return Text::of("Nothing to remove.");
@@ -98,7 +98,7 @@ impl Report for Clearance {
     }
 }
 
-fn add(text: &mut Text, cleared: &Cleared) {
+fn add(text: &mut Text, cleared: &Cleared, page: &Page) {
     let style = match cleared.result {
         ClearResult::Removed | ClearResult::Cleared => Style::Good,
         ClearResult::Shared => Style::Notice,
@@ -109,12 +109,18 @@ fn add(text: &mut Text, cleared: &Cleared) {
         .as_deref()
         .map(|signal| format!(", {signal}"))
         .unwrap_or_default();
-    let head =
-        Text::styled(style, cleared.result.word()).and(format!(" {} ({}{signal})", cleared.reference, cleared.status));
-    text.line(match &cleared.message {
-        Some(message) => head.and(format!(": {message}")),
-        None => head,
-    });
+    let said = cleared
+        .message
+        .as_deref()
+        .map(|message| format!(": {message}"))
+        .unwrap_or_default();
+    let words = format!("{} ({}{signal}){said}", cleared.reference, cleared.status);
+    text.line(Text::hanging(
+        Text::styled(style, cleared.result.word()).and(" "),
+        2,
+        words,
+        page,
+    ));
     for directory in &cleared.directories {
         text.line(Text::styled(Style::Dim, "  gone:").and(format!(" {}", Bytes(directory.clone()).lossy())));
     }
