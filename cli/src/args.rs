@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, finish, history, kill, logs, ls, man, policy, prune, report, rm, run, show,
-    transition, wait,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, policy, prune, report, rm, run,
+    runtime, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -85,12 +85,15 @@ pub(crate) enum Command {
     Logs(logs::Args),
     Wait(wait::Args),
     Kill(kill::Args),
+    Why(why::Args),
     Rm(rm::Args),
+    Doctor(doctor::Args),
     Prune(prune::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
     History(history::Args),
+    Runtime(runtime::Args),
     Policy(policy::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -106,8 +109,11 @@ const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Commands", &["run", "ls", "show", "logs", "wait", "kill", "rm"]),
-    ("Records", &["create", "transition", "report", "history"]),
+    (
+        "Commands",
+        &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
+    ),
+    ("Records", &["create", "transition", "report", "history", "runtime"]),
     ("Policies", &["policy"]),
     ("Setup", &["prune", "demo", "completions", "man"]),
 ];

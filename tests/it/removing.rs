@@ -442,6 +442,27 @@ fn an_entity_that_nothing_ends_is_not_removed_before_it_has_ended() {
 }
 
 #[test]
+fn what_runs_elsewhere_keeps_its_entity_until_it_is_released() {
+    let home = Home::new();
+    home.done(&["create", "session", "--id", "s"]);
+    home.done(&[
+        "runtime", "register", "s", "--kind", "ssh", "--host", "box", "--handle", "12",
+    ]);
+    let kept = entity(&home.run(&["rm", "s", "--json"]).exits(1).document(), "session/s");
+    assert_eq!((&kept["outcome"], &kept["signal"]), (&json!("kept"), &json!("remote")));
+    assert!(
+        kept["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("runtime release 1")),
+        "{kept}"
+    );
+    assert_eq!(home.json(&["show", "s"])["runtime"]["state"], "running");
+    home.done(&["runtime", "release", "1"]);
+    home.done(&["rm", "s"]);
+    home.run(&["show", "s"]).exits(2);
+}
+
+#[test]
 fn two_removals_at_once_are_one() {
     let home = Home::new();
     let (tree, word) = own(&home, "tree");

@@ -1,14 +1,13 @@
 //! Parts of an entity that several commands show.
 
 use runwarden_host::Host;
-use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp};
+use runwarden_host::model::{Bytes, DurationMs, Entity, Timestamp, signal_name};
 use runwarden_host::verbs::{Standing, standing, standings};
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Page, between, span};
-use crate::parse::signal_name;
 
 /// The entity as it is now: an end that nobody recorded yet is read from its run directory. Where it cannot be recorded,
 /// the entity as it is stored, with a warning.

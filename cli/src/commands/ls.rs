@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, ended_at, settled_all};
 use super::processes;
+use super::runtime::elsewhere;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::output::{Column, Page, Report, Style, Table, Text, ago, span, stems};
@@ -338,14 +339,16 @@ fn unseen_row(stem: &str, why: Text) -> Vec<Text> {
     cells
 }
 
-/// Its name, else its command, else what its reason says.
+/// Its name, else its command, else where it runs, else what its reason says.
 fn called(view: &EntityView) -> String {
     let command = || view.work.as_ref().map(|work| command_line(&work["argv"]));
+    let registered = || elsewhere(&view.json["runtime"]);
     let summary = || view.entity.reason.summary.clone();
     view.entity
         .name
         .clone()
         .or_else(command)
+        .or_else(registered)
         .or_else(summary)
         .unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, settled, text_of};
 use super::processes;
+use super::runtime::elsewhere;
 use crate::context::{Context, meant};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -150,10 +151,12 @@ fn heading(name: &str) -> Text {
 fn runtime_line(runtime: &Value) -> Option<String> {
     let state = runtime["state"].as_str()?;
     let mut words = vec![state.to_owned()];
+    words.extend(elsewhere(runtime));
     if let Some(pid) = runtime["pid"].as_i64() {
         words.push(format!("pid {pid}"));
     }
-    words.extend(runtime["containment"].as_str().map(|held| format!("held by {held}")));
+    let containment = runtime["containment"].as_str().filter(|held| *held != "none");
+    words.extend(containment.map(|held| format!("held by {held}")));
     words.extend(runtime["cgroup"].as_str().map(str::to_owned));
     if runtime["stop_unconfirmed"] == Value::Bool(true) {
         words.push("stop unconfirmed".to_owned());

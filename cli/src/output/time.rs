@@ -4,18 +4,9 @@ use runwarden_host::model::{DurationMs, Timestamp};
 
 use super::Page;
 
-/// A length of time, in at most two units: `850ms`, `12s`, `3m 20s`, `2h 5m`, `9d 4h`.
+/// A length of time for people.
 pub(crate) fn span(length: DurationMs) -> String {
-    let ms = length.as_ms();
-    let (seconds, minutes, hours, days) = (ms / 1000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
-    match () {
-        () if seconds == 0 => format!("{ms}ms"),
-        () if minutes == 0 && seconds < 10 => format!("{}.{}s", seconds, ms % 1000 / 100),
-        () if minutes == 0 => format!("{seconds}s"),
-        () if hours == 0 => format!("{minutes}m {}s", seconds % 60),
-        () if days == 0 => format!("{hours}h {}m", minutes % 60),
-        () => format!("{days}d {}h", hours % 24),
-    }
+    length.to_string()
 }
 
 /// The length between two moments.

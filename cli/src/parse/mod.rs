@@ -8,6 +8,6 @@ mod size;
 
 pub(crate) use duration::duration;
 pub(crate) use pairs::{actor, evidence, json_pair, lenient_pair, object, progress, text_pair};
-pub(crate) use signal::{signal, signal_name};
+pub(crate) use signal::signal;
 pub(crate) use since::since;
 pub(crate) use size::size;

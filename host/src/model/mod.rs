@@ -21,10 +21,12 @@ mod refusal;
 mod resource;
 mod retention;
 mod runtime;
+mod signal;
 mod time;
 mod value;
 #[cfg(test)]
 mod vectors;
+mod why;
 
 pub use actor::{ACTOR_KINDS, Actor};
 pub use bytes::Bytes;
@@ -50,5 +52,7 @@ pub use retention::{
     Fate, Hold, LogUse, Retention, Shim, directory_fate, ended_at, hold, logs_over, record_fate, stray_fate,
 };
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
+pub use signal::{SIGNALS, signal_name};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};
+pub use why::{Case, Explanation, Fact, LockSeen, Process, START_GRACE, ShimLock, Sight, explain};

@@ -1,5 +1,7 @@
 //! Moments and lengths of time as the store keeps them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A moment: milliseconds since 1970-01-01T00:00:00Z, for display and order, never to measure elapsed time.
@@ -59,6 +61,22 @@ impl DurationMs {
     /// The length in milliseconds.
     pub const fn as_ms(self) -> i64 {
         self.0
+    }
+}
+
+/// For people, in at most two units: `850ms`, `1.5s`, `12s`, `3m 20s`, `2h 5m`, `9d 4h`.
+impl fmt::Display for DurationMs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.0;
+        let (seconds, minutes, hours, days) = (ms / 1000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
+        match () {
+            () if seconds == 0 => write!(f, "{ms}ms"),
+            () if minutes == 0 && seconds < 10 => write!(f, "{seconds}.{}s", ms % 1000 / 100),
+            () if minutes == 0 => write!(f, "{seconds}s"),
+            () if hours == 0 => write!(f, "{minutes}m {}s", seconds % 60),
+            () if days == 0 => write!(f, "{hours}h {}m", minutes % 60),
+            () => write!(f, "{days}d {}h", hours % 24),
+        }
     }
 }
 

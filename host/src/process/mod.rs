@@ -8,6 +8,7 @@
 //! die half-way: before the gate is opened nothing runs; afterwards the shim writes the exit record whether or not
 //! anybody is there to read it.
 
+mod abilities;
 mod bounded;
 mod containment;
 mod control;
@@ -19,6 +20,7 @@ mod hangup;
 mod identity;
 mod inside;
 mod living;
+mod locks;
 mod logout;
 mod logs;
 mod pidfd;
@@ -28,10 +30,12 @@ mod spawn;
 mod stop;
 mod tree;
 mod unheld;
+mod volume;
 
 #[cfg(test)]
 mod tests;
 
+pub use abilities::Abilities;
 pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
 pub use control::{Control, Event};
@@ -43,6 +47,7 @@ pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place};
 pub use inside::{Inside, is_inside, members_below};
 pub use living::{Living, living_below};
+pub use locks::{LockWait, lock_holders, lock_waits, waits_in};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
 pub use pidfd::{PidFd, Sent, may_signal, signal};
@@ -58,3 +63,4 @@ pub use tree::{
     Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
 };
 pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet};
+pub use volume::{Exposure, Usage, Volume, exposed, usage};

@@ -11,11 +11,12 @@ use super::samples::{
     self, DIGEST, Success, activation, admin_event, change, component, ending, moment, new_entity, new_run, stop_intent,
 };
 use super::{
-    AdminQuery, Applied, Created, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows,
+    AdminQuery, Applied, Created, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows, RuntimeAdded,
     RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 use crate::model::{
-    AdminEvent, Entity, Event, EventId, KeyUse, NewEntity, Place, ProcessIdentity, Reference, Runtime, RuntimeState,
+    AdminEvent, Entity, Event, EventId, KeyUse, NewEntity, Place, ProcessIdentity, Reference, Runtime, RuntimeKind,
+    RuntimeState,
 };
 
 /// A store to be checked, empty but for the component of [`samples::install`].
@@ -31,7 +32,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 30] = [
+    let promises: [fn(&Subject); 31] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -52,6 +53,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         a_fact_of_a_runtime_row_is_recorded_by_the_first,
         a_runtime_row_keeps_what_an_update_does_not_name,
         the_inventory_tells_what_is_not_stopped,
+        a_runtime_is_added_to_what_has_not_ended_and_runs_nowhere_else,
         components_are_counted_activated_and_kept_while_in_use,
         a_removed_component_can_come_back,
         the_data_version_changes_with_every_commit,
@@ -861,6 +863,47 @@ fn the_inventory_tells_what_is_not_stopped(subject: &Subject) {
     let (_, newest) = run(store, "i4");
     forget(store, "i4");
     assert!(run(store, "i5").1 > newest);
+}
+
+fn a_runtime_is_added_to_what_has_not_ended_and_runs_nowhere_else(subject: &Subject) {
+    let store = &*subject.store;
+    let bare = make(store, "bare");
+    let far = |owner: &Reference| Runtime {
+        kind: RuntimeKind::Ssh,
+        state: RuntimeState::Running,
+        remote_handle: Some("7@there".to_owned()),
+        ..new_run(owner).runtime
+    };
+    let event = admin_event("runtime_registered", "run/bare");
+    let RuntimeAdded::New(id) = store.add_runtime(&far(&bare.reference), &event).unwrap() else {
+        panic!("nothing runs for it")
+    };
+    let expected = Runtime {
+        id,
+        ..far(&bare.reference)
+    };
+    assert_eq!(store.runtime(id).unwrap(), Some(expected.clone()));
+    assert_eq!(store.runtimes(None).unwrap(), [expected]);
+    assert_eq!(store.runtime(id + 1).unwrap(), None);
+    let again = store.add_runtime(&far(&bare.reference), &event).unwrap();
+    assert_eq!(again, RuntimeAdded::InUse(id));
+    let missing = store
+        .add_runtime(&far(&Reference::new("run", "nobody")), &event)
+        .unwrap();
+    assert_eq!(missing, RuntimeAdded::OwnerMissing);
+    let stopped = RuntimeUpdate {
+        id,
+        state: Some(RuntimeState::Stopped),
+        ..RuntimeUpdate::default()
+    };
+    store.update_runtimes(&[stopped]).unwrap();
+    let next = store.add_runtime(&far(&bare.reference), &event).unwrap();
+    assert_eq!(next, RuntimeAdded::New(id + 1));
+    let over = make(store, "over");
+    end(store, &over, Success::Yes);
+    let late = store.add_runtime(&far(&over.reference), &event).unwrap();
+    assert_eq!(late, RuntimeAdded::OwnerEnded);
+    assert_eq!(store.admin_events(&AdminQuery::default()).unwrap().len(), 2);
 }
 
 fn components_are_counted_activated_and_kept_while_in_use(subject: &Subject) {

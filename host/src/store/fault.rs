@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
+    StoreError, Work,
 };
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
@@ -111,6 +112,7 @@ impl<S: Store> Store for FaultyStore<S> {
         data_version() -> i64;
         create(new: &NewEntity, run: Option<&NewRun>) -> Created;
         apply(effects: &EffectSet) -> Applied;
+        add_runtime(runtime: &Runtime, event: &AdminEvent) -> RuntimeAdded;
         update_runtimes(updates: &[RuntimeUpdate]) -> ();
         record(events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> ();
         load(id: &str) -> Option<Entity>;
@@ -122,6 +124,7 @@ impl<S: Store> Store for FaultyStore<S> {
         envelope(event_id: &str) -> Option<Value>;
         admin_events(query: &AdminQuery) -> Vec<AdminEvent>;
         runtimes(owners: Option<&[Reference]>) -> Vec<Runtime>;
+        runtime(id: i64) -> Option<Runtime>;
         work(entity: &Entity) -> Option<Work>;
         belongings(entities: &[Entity]) -> Vec<Belongings>;
         install(components: &[Component], activations: &[Activation], events: &[AdminEvent]) -> ();

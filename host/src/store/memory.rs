@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store,
-    StoreError, Work,
+    HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope,
+    Store, StoreError, Work,
 };
 use crate::model::{
     AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Resource, Runtime, Timestamp,
@@ -237,8 +237,6 @@ impl State {
     }
 
     fn add_run(&mut self, entity: &Entity, run: &NewRun) -> i64 {
-        self.runtimes_made += 1;
-        let id = self.runtimes_made;
         self.works.insert(entity.row, run.work.clone());
         for directory in &run.directories {
             self.resources_made += 1;
@@ -250,15 +248,32 @@ impl State {
             };
             self.resources.insert(resource.id, resource);
         }
-        self.runtimes.insert(
-            id,
-            Runtime {
-                id,
-                owner: entity.reference.clone(),
-                ..run.runtime.clone()
-            },
-        );
+        self.keep_runtime(Runtime {
+            owner: entity.reference.clone(),
+            ..run.runtime.clone()
+        })
+    }
+
+    fn keep_runtime(&mut self, runtime: Runtime) -> i64 {
+        self.runtimes_made += 1;
+        let id = self.runtimes_made;
+        self.runtimes.insert(id, Runtime { id, ..runtime });
         id
+    }
+
+    fn add_runtime(&mut self, runtime: &Runtime, event: &AdminEvent) -> Step<RuntimeAdded> {
+        let of_owner = |other: &&Runtime| other.owner == runtime.owner && !other.is_stopped();
+        match self.by_reference(&runtime.owner) {
+            None => return Step::WroteNothing(RuntimeAdded::OwnerMissing),
+            Some(owner) if owner.terminal => return Step::WroteNothing(RuntimeAdded::OwnerEnded),
+            Some(_) => {}
+        }
+        if let Some(other) = self.runtimes.values().find(of_owner) {
+            return Step::WroteNothing(RuntimeAdded::InUse(other.id));
+        }
+        let id = self.keep_runtime(runtime.clone());
+        self.record(std::slice::from_ref(event));
+        Step::Wrote(RuntimeAdded::New(id))
     }
 
     fn apply(&mut self, effects: &EffectSet) -> Result<Step<Applied>, StoreError> {
@@ -466,6 +481,10 @@ impl Store for MemoryStore {
         self.commit(|state| state.apply(effects))
     }
 
+    fn add_runtime(&self, runtime: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, StoreError> {
+        self.commit(|state| Ok(state.add_runtime(runtime, event)))
+    }
+
     fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError> {
         self.commit(|state| {
             state.update_runtimes(updates);
@@ -574,6 +593,10 @@ impl Store for MemoryStore {
             None => !runtime.is_stopped(),
         });
         Ok(runtimes)
+    }
+
+    fn runtime(&self, id: i64) -> Result<Option<Runtime>, StoreError> {
+        Ok(self.state().runtimes.get(&id).cloned())
     }
 
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {

@@ -24,10 +24,10 @@ pub use fault::{FaultyStore, PlannedFault, When};
 pub use memory::MemoryStore;
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope,
-    Work,
+    HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
+    RuntimeUpdate, Scope, Work,
 };
-pub use sqlite::{Counts, OpenMode, SqliteStore, Tuning};
+pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
@@ -60,6 +60,13 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store failed, or a policy it names is not installed; nothing was written.
     fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError>;
+
+    /// Adds a runtime row to an entity that was there before it, with its audit row. Nothing is written unless the
+    /// answer is [`RuntimeAdded::New`]: an entity has at most one runtime that is not stopped.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn add_runtime(&self, runtime: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, StoreError>;
 
     /// Writes runtime rows alone: states, identities, stop intents.
     ///
@@ -129,6 +136,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be read.
     fn runtimes(&self, owners: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError>;
+
+    /// The runtime row of that number.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn runtime(&self, id: i64) -> Result<Option<Runtime>, StoreError>;
 
     /// The work specification stored with a run.
     ///

@@ -147,6 +147,19 @@ pub enum Created {
     ParentClosed(Reference),
 }
 
+/// How a runtime row was added to an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuntimeAdded {
+    /// It is stored, under this number.
+    New(i64),
+    /// There is no such entity.
+    OwnerMissing,
+    /// The entity has ended.
+    OwnerEnded,
+    /// This one of the entity's runtimes is not stopped.
+    InUse(i64),
+}
+
 /// How an applied change came out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Bytes, Runtime};
+use crate::model::{Bytes, Runtime, RuntimeKind};
 use crate::process::{Liveness, Living, classify, living_below};
 use crate::verbs::identity;
 
@@ -24,6 +24,9 @@ pub enum Seen {
 /// # Errors
 /// The list of processes cannot be read.
 pub fn living(host: &Host, runtime: &Runtime) -> Result<Seen, Error> {
+    if runtime.kind != RuntimeKind::Local {
+        return Ok(Seen::Unknown);
+    }
     let Some(shim) = identity::shim(runtime) else {
         return Ok(Seen::Processes(Vec::new()));
     };

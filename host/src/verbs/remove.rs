@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Bytes, DurationMs, Entity, Protected, Reach, RuntimeState};
+use crate::model::{Actor, AdminEvent, Bytes, DurationMs, Entity, Protected, Reach, RuntimeKind, RuntimeState};
 use crate::process::{Emptied, ShimLock, Survivor, path_of, remove_tree, remove_tree_without_links};
 use crate::store::{Removed, Rows, RuntimeUpdate};
 use crate::verbs::inventory::{Node, directories_doubt, is_absent, protected, tree};
@@ -183,8 +183,14 @@ async fn stop_all(host: &Host, target: &Entity, asked: &Clearing) -> Result<Hash
 /// directories may go.
 fn doubt(host: &Host, node: &Node, protected: &[Protected]) -> Option<String> {
     let may_run = |runtime: &&crate::model::Runtime| !runtime.is_stopped() && !is_absent(host, runtime);
-    if node.runtimes.iter().any(|runtime| may_run(&runtime)) {
-        return Some("it is not confirmed to be stopped".to_owned());
+    if let Some(runtime) = node.runtimes.iter().find(may_run) {
+        return Some(match runtime.kind {
+            RuntimeKind::Local => "it is not confirmed to be stopped".to_owned(),
+            RuntimeKind::Container | RuntimeKind::Ssh | RuntimeKind::Other => {
+                let id = runtime.id;
+                format!("it is not confirmed to be stopped (`runwarden runtime release {id}` says so when it is)")
+            }
+        });
     }
     if !node.entity.terminal {
         return Some(format!("it is still {}: end it first", node.entity.status));

@@ -126,12 +126,14 @@ fn shown_fields(entity: &Entity, lifecycle: &Lifecycle) -> Map<String, Value> {
         .collect()
 }
 
-fn runtime_json(runtime: &Runtime) -> Value {
+/// The JSON document of a runtime row, as a part of its entity's.
+pub(crate) fn runtime_json(runtime: &Runtime) -> Value {
     json!({
         "id": runtime.id,
         "state": runtime.state.word(),
         "kind": runtime.kind.word(),
         "host": runtime.place.host,
+        "handle": runtime.remote_handle,
         "pid": runtime.worker.as_ref().map(|worker| worker.pid),
         "shim_pid": runtime.shim.as_ref().map(|shim| shim.pid),
         "level": runtime.level,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
+    StoreError, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -58,6 +59,10 @@ impl Store for FakeStore {
         never()
     }
 
+    fn add_runtime(&self, _: &Runtime, _: &AdminEvent) -> Result<RuntimeAdded, StoreError> {
+        never()
+    }
+
     fn update_runtimes(&self, _: &[RuntimeUpdate]) -> Result<(), StoreError> {
         never()
     }
@@ -103,6 +108,10 @@ impl Store for FakeStore {
     }
 
     fn runtimes(&self, _: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError> {
+        never()
+    }
+
+    fn runtime(&self, _: i64) -> Result<Option<Runtime>, StoreError> {
         never()
     }
 

@@ -13,6 +13,7 @@ mod belongings;
 mod columns;
 mod connection;
 mod entity;
+mod examine;
 mod failure;
 mod history;
 mod image;
@@ -34,4 +35,5 @@ mod pages;
 pub(crate) mod tests;
 
 pub use connection::{Counts, Tuning};
+pub use examine::{Log, StoreHealth, examine};
 pub use store::{OpenMode, SqliteStore};

@@ -34,6 +34,11 @@ pub(super) fn free(database: &Path) -> bool {
     fs::remove_file(path_of(database)).is_ok()
 }
 
+/// How large the reserve is; none when there is none.
+pub(super) fn kept_bytes(database: &Path) -> Option<u64> {
+    Some(fs::metadata(path_of(database)).ok()?.len())
+}
+
 fn path_of(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push("-reserve");

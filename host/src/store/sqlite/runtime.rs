@@ -11,7 +11,7 @@ use crate::model::{
     Actor, Containment, DurationMs, Entity, Place, ProcessIdentity, Reference, Runtime, RuntimeKind, RuntimeState,
     StopIntent,
 };
-use crate::store::{RuntimeUpdate, Work};
+use crate::store::{RuntimeAdded, RuntimeUpdate, Work};
 
 const SELECT: &str = "SELECT r.runtime, i.kind, i.id, r.kind, r.state, r.stop_unconfirmed, r.host, r.boot_id, \
          r.pid_namespace, r.time_namespace, r.worker_pid, r.worker_start_ticks, r.worker_pidfs_inode, \
@@ -139,6 +139,28 @@ pub(super) fn insert(db: &Db, owner: i64, runtime: &Runtime) -> rusqlite::Result
     Ok(db.inserted())
 }
 
+/// Adds a runtime row to the entity that it names, which must be there, not have ended, and have nothing else that may
+/// be running.
+pub(super) fn add(db: &Db, runtime: &Runtime) -> rusqlite::Result<RuntimeAdded> {
+    let owner = &runtime.owner;
+    let sql = "SELECT e.entity, e.terminal FROM entity_ids i JOIN entities e ON e.entity = i.entity \
+               WHERE i.id = ?1 AND i.kind = ?2";
+    let found = db.row(sql, [&owner.id, &owner.kind], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
+    })?;
+    let Some((entity, is_terminal)) = found else {
+        return Ok(RuntimeAdded::OwnerMissing);
+    };
+    if is_terminal {
+        return Ok(RuntimeAdded::OwnerEnded);
+    }
+    let sql = "SELECT runtime FROM runtimes WHERE owner = ?1 AND state <> 'stopped' LIMIT 1";
+    if let Some(other) = db.row(sql, [entity], |row| row.get(0))? {
+        return Ok(RuntimeAdded::InUse(other));
+    }
+    insert(db, entity, runtime).map(RuntimeAdded::New)
+}
+
 /// Writes runtime rows, those that are there and in a state that their update admits; whether there was one.
 pub(super) fn update(db: &Db, updates: &[RuntimeUpdate]) -> rusqlite::Result<bool> {
     let mut wrote = false;
@@ -148,9 +170,14 @@ pub(super) fn update(db: &Db, updates: &[RuntimeUpdate]) -> rusqlite::Result<boo
     Ok(wrote)
 }
 
-fn update_one(db: &Db, update: &RuntimeUpdate) -> rusqlite::Result<bool> {
+/// The runtime row of that number.
+pub(super) fn runtime(db: &Db, id: i64) -> rusqlite::Result<Option<Runtime>> {
     let sql = format!("{SELECT} FROM runtimes r {OWNER} WHERE r.runtime = ?1");
-    let Some(mut runtime) = db.row(&sql, [update.id], decode)? else {
+    db.row(&sql, [id], decode)
+}
+
+fn update_one(db: &Db, update: &RuntimeUpdate) -> rusqlite::Result<bool> {
+    let Some(mut runtime) = runtime(db, update.id)? else {
         return Ok(false);
     };
     let changed = update.change(&mut runtime);

@@ -15,8 +15,8 @@ use super::{activation, belongings, entity, history, image, place, query, remova
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeUpdate, Scope, Store,
-    StoreError, Work,
+    HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate,
+    Scope, Store, StoreError, Work,
 };
 
 /// What opening may do.
@@ -185,6 +185,14 @@ impl Store for SqliteStore {
         Ok(applied)
     }
 
+    fn add_runtime(&self, runtime: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, StoreError> {
+        let command = Command::AddRuntime(Box::new(runtime.clone()), event.clone());
+        let Answer::RuntimeAdded(added) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(added)
+    }
+
     fn update_runtimes(&self, updates: &[RuntimeUpdate]) -> Result<(), StoreError> {
         self.write(Command::UpdateRuntimes(updates.to_vec())).map(drop)
     }
@@ -230,6 +238,10 @@ impl Store for SqliteStore {
 
     fn runtimes(&self, owners: Option<&[Reference]>) -> Result<Vec<Runtime>, StoreError> {
         self.read("reading the inventory", |db| runtime::runtimes(db, owners))
+    }
+
+    fn runtime(&self, id: i64) -> Result<Option<Runtime>, StoreError> {
+        self.read("reading the inventory", |db| runtime::runtime(db, id))
     }
 
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {

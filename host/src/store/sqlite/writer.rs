@@ -15,10 +15,10 @@ use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
 use super::{activation, entity, history, removal, reserve, runtime};
-use crate::model::{AdminEvent, Entity, NewEntity};
+use crate::model::{AdminEvent, Entity, NewEntity, Runtime};
 use crate::store::{
-    Activation, Applied, Created, EffectSet, Installation, JournalPage, NewRun, Removed, Rows, RuntimeUpdate,
-    StoreError,
+    Activation, Applied, Created, EffectSet, Installation, JournalPage, NewRun, Removed, Rows, RuntimeAdded,
+    RuntimeUpdate, StoreError,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -42,6 +42,7 @@ const CHECKPOINT_EVERY: u64 = 16;
 pub(super) enum Command {
     Create(Box<NewEntity>, Option<Box<NewRun>>),
     Apply(Box<EffectSet>),
+    AddRuntime(Box<Runtime>, AdminEvent),
     UpdateRuntimes(Vec<RuntimeUpdate>),
     Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
     Install(Box<Installation>),
@@ -57,6 +58,7 @@ pub(super) enum Command {
 pub(super) enum Answer {
     Created(Created),
     Applied(Applied),
+    RuntimeAdded(RuntimeAdded),
     Flag(bool),
     Removed(Removed),
     Count(usize),
@@ -69,6 +71,7 @@ impl Answer {
         match self {
             Self::Created(created) => matches!(created, Created::New { .. }),
             Self::Applied(applied) => matches!(applied, Applied::Written),
+            Self::RuntimeAdded(added) => matches!(added, RuntimeAdded::New(_)),
             Self::Flag(flag) => *flag,
             Self::Removed(removed) => matches!(removed, Removed::Gone),
             Self::Count(_) | Self::Done => true,
@@ -81,6 +84,13 @@ impl Command {
         Ok(match self {
             Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
+            Self::AddRuntime(new, event) => {
+                let added = runtime::add(db, new)?;
+                if matches!(added, RuntimeAdded::New(_)) {
+                    history::record(db, event)?;
+                }
+                Answer::RuntimeAdded(added)
+            }
             Self::UpdateRuntimes(updates) => {
                 runtime::update(db, updates)?;
                 Answer::Done
@@ -120,6 +130,7 @@ impl Command {
             Self::Create(new, _) => Some(&new.entity.reference.id),
             Self::Apply(effects) => Some(&effects.change.after.reference.id),
             Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => Some(&entity.reference.id),
+            Self::AddRuntime(new, _) => Some(&new.owner.id),
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
@@ -136,7 +147,11 @@ impl Command {
             Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
             // What makes room may use the room it makes.
             Self::DropRuntimes(..) | Self::DropResource(_) | Self::Remove(..) | Self::PruneJournal(..) => true,
-            Self::Create(..) | Self::Install(..) | Self::Activate(..) | Self::RemoveComponent(..) => false,
+            Self::Create(..)
+            | Self::AddRuntime(..)
+            | Self::Install(..)
+            | Self::Activate(..)
+            | Self::RemoveComponent(..) => false,
         }
     }
 
@@ -145,6 +160,7 @@ impl Command {
         match self {
             Self::Create(..) => "creating an entity",
             Self::Apply(_) => "applying a change",
+            Self::AddRuntime(..) => "adding a runtime row",
             Self::UpdateRuntimes(_) => "writing runtime rows",
             Self::Record(..) => "writing audit rows",
             Self::Install(..) => "installing a component",

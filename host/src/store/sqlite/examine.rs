@@ -1,0 +1,206 @@
+//! Looks a store over without changing it: for diagnosis, not for use.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connection::{Access, Counters, Db, Source, Tuning};
+use super::failure::explain;
+use super::schema::{self, Format};
+use super::{place, reserve};
+use crate::store::StoreError;
+
+/// A larger database is checked without comparing its indexes with its tables, which takes the time of reading all of
+/// it several times.
+const WHOLE_CHECK_BYTES_MAX: u64 = 256 << 20;
+
+/// How many problems are told.
+const PROBLEMS_MAX: usize = 10;
+
+/// What was found of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreHealth {
+    /// The file's format; older than [`StoreHealth::format_known`] is brought up to date by the next command that writes.
+    pub format: usize,
+    /// The format this binary writes.
+    pub format_known: usize,
+    /// The version of the SQLite library.
+    pub sqlite: &'static str,
+    /// What is damaged, in the database's own words; empty when nothing was found.
+    pub problems: Vec<String>,
+    /// Whether indexes were compared with their tables, too.
+    pub indexes_compared: bool,
+    /// Size of the database file, in bytes.
+    pub bytes: u64,
+    /// The write-ahead log.
+    pub log: Log,
+    /// Size of the reserve that is given up when the disk is full, in bytes; none when it is missing.
+    pub reserve_bytes: Option<u64>,
+}
+
+/// What was found of a write-ahead log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Size of its file, in bytes. The file is kept and used again, so that it says how long the log once was.
+    pub bytes: u64,
+    /// Pages in it that are not in the database file yet; none where it cannot be known.
+    pub waiting_pages: Option<u64>,
+}
+
+/// Looks the store in the file at `path` over. Blocks for as long as reading the database takes.
+///
+/// # Errors
+/// As [`super::SqliteStore::open`] for reading; and that it is so damaged that it cannot be read at all.
+pub fn examine(path: &Path) -> Result<StoreHealth, StoreError> {
+    schema::refuse_old_sqlite(path)?;
+    // Also where it would be made.
+    let directory = place::directory_of(path).ancestors().find(|place| place.exists());
+    place::refuse_network(path, directory.unwrap_or(Path::new(".")))?;
+    if !place::holds_a_file(path)? {
+        return Err(missing(path));
+    }
+    let source = Source {
+        path: path.to_owned(),
+        tuning: Tuning::default(),
+        read_only: true,
+        counters: Arc::new(Counters::default()),
+    };
+    let told = |error| explain(error, path, "looking the store over", Duration::ZERO);
+    let db = source.connect(Access::ReadOnlyFile).map_err(told)?;
+    let Format::Known(format) = schema::format(&db, path)? else {
+        return Err(missing(path));
+    };
+    let bytes = fs::metadata(path).map_or(0, |found| found.len());
+    let indexes_compared = bytes <= WHOLE_CHECK_BYTES_MAX;
+    Ok(StoreHealth {
+        format,
+        format_known: schema::newest(),
+        sqlite: rusqlite::version(),
+        problems: problems(&db, indexes_compared).map_err(told)?,
+        indexes_compared,
+        bytes,
+        log: log(&db, path),
+        reserve_bytes: reserve::kept_bytes(path),
+    })
+}
+
+fn missing(path: &Path) -> StoreError {
+    StoreError::Missing {
+        path: path.display().to_string(),
+    }
+}
+
+/// What the database says is wrong with it.
+fn problems(db: &Db, compare_indexes: bool) -> rusqlite::Result<Vec<String>> {
+    let check = if compare_indexes {
+        "integrity_check"
+    } else {
+        "quick_check"
+    };
+    let sql = format!("PRAGMA {check}({PROBLEMS_MAX})");
+    let mut found: Vec<String> = db.rows(&sql, [], |row| row.get(0))?;
+    found.retain(|line| line != "ok");
+    let dangling = db.rows("PRAGMA foreign_key_check", [], |row| {
+        let (table, row_number): (String, Option<i64>) = (row.get(0)?, row.get(1)?);
+        let parent: String = row.get(2)?;
+        let at = row_number.map_or_else(String::new, |number| format!(" {number}"));
+        Ok(format!("{table}{at} names a row of {parent} that is not there"))
+    })?;
+    found.extend(dangling);
+    found.truncate(PROBLEMS_MAX);
+    Ok(found)
+}
+
+fn log(db: &Db, path: &Path) -> Log {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    // A checkpoint that does nothing tells how many pages are in the log, and how many of them are in the database.
+    let pages = db.row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    });
+    let waiting = pages
+        .ok()
+        .flatten()
+        .and_then(|(all, done)| u64::try_from(all - done).ok());
+    Log {
+        bytes: fs::metadata(name).map_or(0, |found| found.len()),
+        waiting_pages: waiting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use rusqlite::Connection;
+
+    use super::super::tests::place;
+    use super::*;
+    use crate::store::{OpenMode, SqliteStore, samples};
+
+    #[test]
+    fn a_sound_store_has_no_problems_and_is_not_touched() {
+        let (directory, path) = place();
+        let store = SqliteStore::open(&path, OpenMode::Create).unwrap();
+        samples::install(&store).unwrap();
+        let listing = || {
+            let files = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap());
+            let mut files: Vec<_> = files
+                .map(|file| (file.file_name(), file.metadata().unwrap().modified().unwrap()))
+                .collect();
+            files.sort();
+            files
+        };
+        let before = listing();
+        let found = examine(&path).unwrap();
+        assert_eq!(found.problems, Vec::<String>::new());
+        assert_eq!((found.format, found.format_known), (schema::newest(), schema::newest()));
+        assert!(found.bytes > 0 && found.log.bytes > 0 && found.indexes_compared);
+        assert!(
+            found.log.waiting_pages.is_some_and(|pages| pages > 0),
+            "{:?}",
+            found.log
+        );
+        assert!(found.reserve_bytes.is_some());
+        assert_eq!(listing(), before);
+        drop(store);
+        assert_eq!(examine(&path).unwrap().problems, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_damaged_is_told() {
+        let (_directory, path) = place();
+        let store = SqliteStore::open(&path, OpenMode::Create).unwrap();
+        samples::install(&store).unwrap();
+        drop(store);
+        let harm = Connection::open(&path).unwrap();
+        harm.execute_batch(
+            "PRAGMA foreign_keys = OFF; INSERT INTO links (parent, child) VALUES (7, 8);
+             PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'entities_live';",
+        )
+        .unwrap();
+        drop(harm);
+        let found = examine(&path).unwrap();
+        let told = |words: &str| found.problems.iter().any(|problem| problem.contains(words));
+        assert!(
+            told("links names a row of entities") || told("entities that is not there"),
+            "{:?}",
+            found.problems
+        );
+        assert!(found.problems.len() > 1, "{:?}", found.problems);
+    }
+
+    #[test]
+    fn what_is_no_store_is_an_error() {
+        let (_directory, path) = place();
+        assert!(matches!(examine(&path), Err(StoreError::Missing { .. })));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(
+            &path,
+            "not a database, but long enough to look like a file of one".repeat(100),
+        )
+        .unwrap();
+        assert!(matches!(examine(&path), Err(StoreError::Corrupt { .. })));
+    }
+}
