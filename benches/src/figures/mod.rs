@@ -11,6 +11,7 @@ mod ping;
 mod raw;
 mod size;
 mod start;
+mod stop;
 mod transitions;
 mod written;
 
@@ -29,6 +30,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("written", written::figure),
     ("cold", cold::figure),
     ("start", start::figure),
+    ("stop", stop::figure),
     ("memory", memory::figure),
     ("size", size::figure),
     ("growth", growth::figure),
