@@ -45,8 +45,8 @@ pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRe
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place};
-pub use inside::{Inside, is_inside, members_below};
-pub use living::{Living, living_below};
+pub use inside::{Inside, is_inside};
+pub use living::{Living, living_below, members_below};
 pub use locks::{LockWait, lock_holders, lock_waits, waits_in};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
