@@ -59,6 +59,8 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Kill(args) => report(context, commands::kill::execute(context, &args)),
         Command::Why(args) => report(context, commands::why::execute(context, &args)),
         Command::Doctor(args) => report(context, commands::doctor::execute(context, &args)),
+        Command::Rm(args) => report(context, commands::rm::execute(context, &args)),
+        Command::Prune(args) => report(context, commands::prune::execute(context, &args)),
         Command::Create(args) => report(context, commands::create::execute(context, &args)),
         Command::Transition(args) => report(context, commands::transition::execute(context, &args)),
         Command::Report(args) => report(context, commands::report::execute(context, &args)),

@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, policy, report, run, runtime,
-    show, transition, wait, why,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, policy, prune, report, rm, run,
+    runtime, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -86,7 +86,9 @@ pub(crate) enum Command {
     Wait(wait::Args),
     Kill(kill::Args),
     Why(why::Args),
+    Rm(rm::Args),
     Doctor(doctor::Args),
+    Prune(prune::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
@@ -113,7 +115,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
     ("Policies", &["policy"]),
-    ("Setup", &["demo", "completions", "man"]),
+    ("Setup", &["prune", "demo", "completions", "man"]),
 ];
 
 const STYLES: Styles = Styles::styled()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use runwarden_host::model::{Actor, Entity, Reference};
+use runwarden_host::model::{Actor, Entity, Protected, Reference};
 use runwarden_host::policy::Limits;
 use runwarden_host::store::{OpenMode, StoreError, Tuning};
 use runwarden_host::verbs::resolve;
@@ -160,6 +160,14 @@ pub(crate) fn operator() -> Actor {
         .find_map(|name| variable(name)?.into_string().ok());
     let user = named.unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
     Actor::new("operator", &user)
+}
+
+/// What must never be removed, beside what the host knows: the user's home directory.
+pub(crate) fn precious() -> Vec<Protected> {
+    let home = variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    home.into_iter()
+        .map(|home| Protected::place(home, "the user's home directory is in it"))
+        .collect()
 }
 
 /// A variable of the environment; empty is unset.

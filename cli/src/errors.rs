@@ -78,7 +78,7 @@ impl Failure {
     }
 
     /// Adds every source of an error to the causes.
-    fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
+    pub(crate) fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
         let mut source = error.source();
         while let Some(error) = source {
             self.causes.push(error.to_string());

@@ -2,11 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use runwarden_host::model::{Bytes, DurationMs};
+use runwarden_host::model::{Bytes, DurationMs, removal_refusal};
+use runwarden_host::process::real_path;
 use runwarden_host::{Contain, GRACE_DEFAULT, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};
 
+use crate::context::precious;
 use crate::errors::{Failure, Outcome};
 use crate::parse;
 
@@ -52,7 +54,7 @@ pub(crate) struct WorkArgs {
     /// Pass on no variables but those given with --env
     #[arg(long, help_heading = "Where it runs")]
     pub(crate) clear_env: bool,
-    /// A directory that belongs to the run and is removed with it
+    /// A directory that belongs to the run and is removed with it, by rm and prune; it may be made later
     #[arg(long = "own-dir", value_name = "DIR", help_heading = "Where it runs")]
     pub(crate) own_dirs: Vec<PathBuf>,
     /// A file that must exist at the end: absolute, or below artifacts/ or the working directory
@@ -77,7 +79,7 @@ impl WorkArgs {
     /// The specification, for this program and its arguments.
     ///
     /// # Errors
-    /// The working directory cannot be named.
+    /// The working directory cannot be named, or a directory cannot be the run's own.
     pub(crate) fn work(&self, argv: &[OsString]) -> Outcome<Work> {
         let cwd = match &self.cwd {
             Some(cwd) => cwd.clone(),
@@ -99,10 +101,35 @@ impl WorkArgs {
         work.stop_by = self.stop_by.unwrap_or_default();
         work.expect_artifacts.clone_from(&self.expect_artifacts);
         work.want_evidence = self.want_evidence;
-        work.own_dirs = self.own_dirs.iter().map(|path| bytes(absolute(path))).collect();
+        work.own_dirs = self
+            .own_dirs
+            .iter()
+            .map(|path| own_directory(path))
+            .collect::<Outcome<_>>()?;
         work.resume_token.clone_from(&self.resume_token);
         work.spawn_kind.clone_from(&self.spawn_kind);
         Ok(work)
+    }
+}
+
+/// A directory as it is registered: by the path that it has now, so that no link that is changed later leads elsewhere.
+fn own_directory(given: &Path) -> Outcome<Bytes> {
+    let refuse = |why: &str| {
+        Failure::usage(format!("--own-dir {}: {why}", given.display()))
+            .hint("give a directory that is the run's alone: it is removed with the run")
+    };
+    let absolute = std::path::absolute(given).map_err(|error| refuse(&error.to_string()))?;
+    match std::fs::symlink_metadata(&absolute) {
+        Ok(found) if found.is_symlink() => return Err(refuse("it is a symbolic link")),
+        Ok(found) if !found.is_dir() => return Err(refuse("it is no directory")),
+        Ok(_) => {}
+        Err(_) if absolute.parent().is_some_and(Path::is_dir) => {}
+        Err(error) => return Err(refuse(&error.to_string())),
+    }
+    let real = real_path(&absolute);
+    match removal_refusal(&real, &precious()) {
+        Some(why) => Err(refuse(why)),
+        None => Ok(Bytes::from(real.into_os_string())),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Home, lives, until};
 
 /// Runs the program, which must die at the place named.
-fn dies_at(home: &Home, place: &str, arguments: &[&str]) {
+pub(crate) fn dies_at(home: &Home, place: &str, arguments: &[&str]) {
     let mut command = home.command(arguments);
     command.env("RUNWARDEN_CRASH_AT", place);
     let output = command.output().expect("the program starts");
@@ -155,7 +155,7 @@ fn nothing_is_executed_before_the_gate_is_opened() {
 }
 
 /// Nobody holds the lock that a shim holds for as long as it lives.
-fn shim_is_gone(home: &Home, id: &str) -> bool {
+pub(crate) fn shim_is_gone(home: &Home, id: &str) -> bool {
     use runwarden_host::process::{RunDir, ShimLock};
     let lock = RunDir::at(home.home().join("runs").join(id)).shim_lock();
     matches!(lock, Ok(ShimLock::Free | ShimLock::Absent))

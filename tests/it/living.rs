@@ -82,3 +82,30 @@ fn a_stopped_process_is_told_as_stopped() {
     assert!(text.contains(" (stopped)"), "{text}");
     home.done(&["kill", "one", "--grace", "100ms"]);
 }
+
+#[test]
+fn a_run_inside_a_run_is_named_and_what_is_below_it_is_its_own() {
+    let home = Home::new();
+    let (outer, inner) = (home.path("outer"), home.path("inner"));
+    let script = format!(
+        "{} run --detach --id inner -- sh -c 'echo $$ > {}; exec sleep 601'; echo $$ > {}; exec sleep 602",
+        crate::harness::PROGRAM,
+        inner.display(),
+        outer.display(),
+    );
+    home.detach("outer", &["--", "sh", "-c", &script]);
+    let pids = (home.told("outer"), home.told("inner"));
+    let shown = home.json(&["show", "outer"]);
+    let shim = home.json(&["show", "inner"])["runtime"]["shim_pid"].to_string();
+    let mut found = numbers(&shown["processes"]);
+    found.sort();
+    let mut expected = vec![pids.0.trim().to_owned(), shim];
+    expected.sort();
+    assert_eq!(found, expected, "{shown}");
+    let runs = shown["processes"].as_array().expect("a list").iter();
+    assert_eq!(runs.filter(|one| one["run"] == "run/inner").count(), 1);
+    let text = home.done(&["show", "outer"]);
+    assert!(text.contains("run/inner a run of its own: not reached"), "{text}");
+    assert_eq!(numbers(&home.json(&["show", "inner"])["processes"]), [pids.1.trim()]);
+    home.done(&["kill", "outer", "inner", "--grace", "100ms"]);
+}

@@ -156,6 +156,15 @@ fn a_status_is_written_in_one_place() {
 }
 
 #[test]
+fn trees_are_deleted_and_journals_pruned_in_one_place_each() {
+    check_absent("host/src", &["host/src/process/tree.rs"], &["remove_dir_all"]);
+    check_absent("cli/src", &["cli/src/commands/demo.rs"], &["remove_dir_all"]);
+    let except = ["host/src/store", "host/src/verbs/prune.rs"];
+    check_absent("host/src", &except, &["prune_journal("]);
+    check_absent("cli/src", &[], &["prune_journal("]);
+}
+
+#[test]
 fn the_host_knows_no_kind_and_no_status() {
     // "timed_out", "running", "stopped", "delivered" and "orphaned" are words of the mechanism too: of the rules a policy
     // fills in, of runtime rows, of health.

@@ -9,7 +9,7 @@ use runwarden_shim::files;
 use runwarden_shim::notes::Began;
 use runwarden_shim::spared::Record;
 
-use crate::members::{self, Member};
+use crate::members::Member;
 use crate::output::Missing;
 use crate::sys::{self, Errno};
 use crate::worker::{End, Failure};
@@ -297,7 +297,7 @@ fn push_set(text: &mut String, set: &SetState) {
 }
 
 fn survivor(Member { pid, stat }: &Member) -> String {
-    let uid = members::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
+    let uid = runwarden_shim::stat::user_of(*pid).map_or("null".to_owned(), |uid| uid.to_string());
     let (name, state) = (quoted(stat.name()), char::from(stat.state));
     format!("{{\"pid\":{pid},\"comm\":{name},\"state\":\"{state}\",\"uid\":{uid}}}")
 }

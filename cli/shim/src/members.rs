@@ -370,17 +370,3 @@ impl Set {
         }
     }
 }
-
-/// The real user id of a process.
-pub(crate) fn user_of(pid: pid_t) -> Option<u32> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .split(|byte| *byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"Uid:"))?;
-    std::str::from_utf8(line)
-        .ok()?
-        .split_ascii_whitespace()
-        .next()?
-        .parse()
-        .ok()
-}

@@ -77,6 +77,17 @@ pub fn parse(line: &[u8]) -> Option<Stat> {
     })
 }
 
+/// The real user id of a process, where it can be read.
+#[must_use]
+pub fn user_of(pid: i32) -> Option<u32> {
+    let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"Uid:"))?;
+    let first = std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?;
+    first.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! `history`: what happened, oldest first.
 
+use runwarden_host::Host;
 use runwarden_host::model::{AdminEvent, HistoryRow, Timestamp};
 use runwarden_host::store::{AdminQuery, HistoryQuery};
 use runwarden_host::verbs::{admin_json, history_json};
@@ -54,10 +55,9 @@ pub(crate) enum Scope {
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
     let host = context.read()?;
     if args.admin {
-        let known =
-            |word: &String| meant(&host, word).map_or_else(|_| word.clone(), |entity| entity.reference.to_string());
+        let target = args.reference.as_ref().map(|word| audited(&host, word));
         let query = AdminQuery {
-            target: args.reference.as_ref().map(known),
+            target: target.transpose()?,
             since: args.since,
         };
         return Ok(Told::Admin(host.store().admin_events(&query)?));
@@ -93,6 +93,20 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
         Err(failure) => return Err(failure),
     };
     Ok(Told::History(rows, Scope::One))
+}
+
+/// What audit rows call what a word means: an entity, one that was removed by its whole id, or else the word itself.
+fn audited(host: &Host, word: &str) -> Outcome<String> {
+    if let Ok(entity) = meant(host, word) {
+        return Ok(entity.reference.to_string());
+    }
+    let query = HistoryQuery {
+        id: Some(word.to_owned()),
+        newest: Some(1),
+        ..HistoryQuery::default()
+    };
+    let removed = host.store().history(&query)?.into_iter().next();
+    Ok(removed.map_or_else(|| word.to_owned(), |row| row.reference.to_string()))
 }
 
 impl Report for Told {

@@ -50,8 +50,23 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
     let entity = meant(&host, &args.reference)?;
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     if runtimes.iter().all(|runtime| runtime.run_dir.is_none()) {
-        let said = format!("{} has no logs: it was not run", entity.reference);
-        return Err(Failure::new(Exit::UNKNOWN, "no_logs", said).hint("`runwarden ls run` shows what was"));
+        let reference = &entity.reference;
+        return Err(match host.store().work(&entity)? {
+            None => Failure::new(
+                Exit::UNKNOWN,
+                "no_logs",
+                format!("{reference} has no logs: it was not run"),
+            )
+            .hint("`runwarden ls run` shows what was"),
+            Some(_) => Failure::new(
+                Exit::UNKNOWN,
+                "no_logs",
+                format!("the logs of {reference} were removed"),
+            )
+            .hint(format!(
+                "`runwarden history {reference} --admin` says when, and by whom"
+            )),
+        });
     }
     let directory = RunDir::at(host.run_dir(&entity.reference.id));
     let mut printer = Printer {

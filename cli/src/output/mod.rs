@@ -4,6 +4,7 @@
 //! colours are marks in it, which the writer turns into escapes for a terminal or drops.
 
 mod escape;
+mod size;
 mod style;
 mod table;
 mod text;
@@ -12,6 +13,7 @@ mod tree;
 mod wrap;
 mod writer;
 
+pub(crate) use size::size;
 pub(crate) use style::{ColourChoice, Style};
 pub(crate) use table::{Column, Table};
 pub(crate) use text::Text;

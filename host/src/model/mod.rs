@@ -19,6 +19,8 @@ mod lifecycle;
 mod measure;
 mod refusal;
 mod repair;
+mod resource;
+mod retention;
 mod runtime;
 mod signal;
 mod stale;
@@ -48,6 +50,10 @@ pub use kill::{
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use refusal::rejection_event;
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
+pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};
+pub use retention::{
+    Fate, Hold, LogUse, Retention, Shim, directory_fate, ended_at, hold, logs_over, record_fate, stray_fate,
+};
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
 pub use signal::{SIGNALS, signal_name};
 pub use stale::{Below, Candidate, STALE_AFTER, StaleVerdict, plan_stale};

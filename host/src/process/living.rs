@@ -1,15 +1,17 @@
-//! What a run has running now, described for people. Nothing is decided by it and nobody is signalled through it: a
-//! look is old when it is read.
+//! What a run has running now, for people and for naming survivors. Nothing is decided by it and nobody is signalled
+//! through it: a look is old when it is read.
 
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
-use runwarden_shim::stat::{self, Stat};
+use runwarden_shim::files;
+use runwarden_shim::spared::Spared;
+use runwarden_shim::stat::{self, Stat, user_of};
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
 use super::ProcessError;
-use super::inside::user_of;
+use super::exit::Survivor;
 
 /// The name by which the kernel knows a shim.
 const SHIM_NAME: &[u8] = b"runwarden-shim";
@@ -39,11 +41,43 @@ pub struct Living {
     pub run: Option<String>,
 }
 
-/// Lists what lives below a shim, parents before children. Shims of other runs are listed; what is below them is not.
+/// Lists what lives below a shim, parents before children. Runs that were started inside are listed by their shims;
+/// what is below those is not.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn living_below(shim: i32) -> Result<Vec<Living>, ProcessError> {
+    let mut living = walk(shim)?;
+    describe(&mut living);
+    Ok(living)
+}
+
+/// Who lives below a shim and is of its run, as far as one look sees: for naming survivors, never as proof that there
+/// are none.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn members_below(shim: i32) -> Result<Vec<Survivor>, ProcessError> {
+    let members = walk(shim)?.into_iter().filter(|one| one.run.is_none());
+    Ok(members.map(Survivor::from).collect())
+}
+
+impl From<Living> for Survivor {
+    fn from(one: Living) -> Self {
+        Self {
+            pid: one.pid,
+            comm: one.name,
+            state: one.state.to_string(),
+            uid: one.uid,
+        }
+    }
+}
+
+/// One look at everything below a shim.
+fn walk(shim: i32) -> Result<Vec<Living>, ProcessError> {
+    // A shim works in its run directory.
+    let mut spared = Spared::at(format!("/proc/{shim}/cwd/{}", files::SPARED).as_ref());
+    spared.refresh();
     let directory = fs::read_dir("/proc").map_err(ProcessError::file("read", "/proc"))?;
     let pids = directory.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let mut children: HashMap<i32, Vec<(i32, Stat)>> = HashMap::new();
@@ -54,23 +88,25 @@ pub fn living_below(shim: i32) -> Result<Vec<Living>, ProcessError> {
     let mut open = vec![(0, children.remove(&shim).unwrap_or_default())];
     while let Some((depth, mut siblings)) = open.pop() {
         siblings.sort_by_key(|(pid, _)| std::cmp::Reverse(*pid));
-        while let Some((pid, stat)) = siblings.pop() {
-            let below = children.remove(&pid).unwrap_or_default();
-            if stat.is_dead() {
-                // A dead leader may have threads whose children live.
-                siblings.extend(below);
-                continue;
-            }
-            let is_shim = stat.name() == SHIM_NAME;
-            living.push(described(pid, depth, &stat));
-            if !is_shim && !below.is_empty() {
-                open.push((depth, siblings));
-                open.push((depth + 1, below));
-                break;
-            }
+        let Some((pid, stat)) = siblings.pop() else { continue };
+        let below = children.remove(&pid).unwrap_or_default();
+        let run = spared.holds(pid).then(|| reference_of(&spared, pid));
+        if stat.is_dead() {
+            // A dead leader may have threads whose children live.
+            siblings.extend(below);
+            open.push((depth, siblings));
+            continue;
+        }
+        open.push((depth, siblings));
+        let own = described(pid, depth, &stat);
+        if run.is_none() {
+            living.push(own);
+            open.push((depth + 1, below));
+        } else if stat.name() == SHIM_NAME {
+            // The other spared ones are commands that record ends: nobody's work.
+            living.push(Living { run, ..own });
         }
     }
-    describe(&mut living);
     Ok(living)
 }
 
@@ -82,6 +118,11 @@ pub fn living_among(pids: &[i32]) -> Vec<Living> {
     let mut living: Vec<Living> = found.map(|(pid, stat)| described(pid, 0, &stat)).collect();
     describe(&mut living);
     living
+}
+
+fn reference_of(spared: &Spared, pid: i32) -> String {
+    let record = spared.alive().iter().find(|record| record.pid == pid);
+    record.map_or_else(String::new, |record| record.reference.clone())
 }
 
 fn described(pid: i32, depth: usize, stat: &Stat) -> Living {
@@ -117,13 +158,5 @@ fn describe(living: &mut [Living]) {
         one.command = found.cmd().iter().map(|word| word.as_bytes().to_vec()).collect();
         one.memory_bytes = found.memory();
         one.age_seconds = found.run_time();
-        if one.name.as_bytes() == SHIM_NAME {
-            // A shim is started with the reference of its run as its only argument.
-            let reference = one
-                .command
-                .get(1)
-                .map(|word| String::from_utf8_lossy(word).into_owned());
-            one.run = Some(reference.unwrap_or_default());
-        }
     }
 }

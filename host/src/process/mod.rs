@@ -29,6 +29,7 @@ mod rundir;
 mod shim_file;
 mod spawn;
 mod stop;
+mod tree;
 mod unheld;
 mod volume;
 
@@ -46,8 +47,8 @@ pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRe
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
 pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place, held};
-pub use inside::{Inside, is_inside, members_below};
-pub use living::{Living, living_among, living_below};
+pub use inside::{Inside, is_inside};
+pub use living::{Living, living_among, living_below, members_below};
 pub use locks::{LockWait, lock_holders, lock_waits, waits_in};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
@@ -60,5 +61,8 @@ pub use rustix::process::Signal;
 pub use shim_file::install_shim;
 pub use spawn::{Command, Finish, Held, Io, Opened, ParentTie, StopBy, prepare};
 pub use stop::{StopAsked, Wake, ask_stop};
+pub use tree::{
+    Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
+};
 pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet};
 pub use volume::{Exposure, Usage, Volume, exposed, usage};

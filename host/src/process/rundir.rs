@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::exit::{ExitFile, ExitRecord};
 use super::logs::{self, Segment};
-use super::{ProcessError, Slot};
+use super::{ProcessError, Slot, tree};
 
 /// A killer that was itself stopped may hold the stop file's lock; nobody waits longer for it.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -143,6 +143,56 @@ impl RunDir {
     #[must_use]
     pub fn noted(&self) -> Option<Noted> {
         notes::read(&File::open(self.path.join(files::LOCK)).ok()?)
+    }
+
+    /// The same, waiting while a shim that saw its set end writes its last: at most so long.
+    ///
+    /// # Errors
+    /// As [`RunDir::shim_lock`].
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing tells when a lock with a bound is free"
+    )]
+    pub fn shim_lock_within(&self, at_most: Duration) -> Result<ShimLock, ProcessError> {
+        let until = Instant::now() + at_most;
+        loop {
+            match self.shim_lock()? {
+                ShimLock::Held if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+                seen => return Ok(seen),
+            }
+        }
+    }
+
+    /// What the logs take on disk, in bytes: a log with a hole takes less than it is long.
+    #[must_use]
+    pub fn logs_bytes(&self) -> u64 {
+        let found = self
+            .log_paths()
+            .into_iter()
+            .filter_map(|path| fs::symlink_metadata(path).ok());
+        found.map(|found| found.blocks() * tree::BLOCK_BYTES).sum()
+    }
+
+    /// Removes the logs; what else the run left stays.
+    ///
+    /// # Errors
+    /// When one exists and cannot be removed.
+    pub fn remove_logs(&self) -> Result<(), ProcessError> {
+        for path in self.log_paths() {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(ProcessError::file("remove", path)(error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The logs of the program, and last the one that puts them in order.
+    fn log_paths(&self) -> Vec<PathBuf> {
+        let streams = [Stream::Output, Stream::Stdout, Stream::Stderr].map(|stream| self.log(stream));
+        streams.into_iter().chain([self.path.join(files::ORDER_LOG)]).collect()
     }
 
     /// Writes a request to stop into the first free slot, durably; which slot. With all slots taken the last of them

@@ -14,7 +14,6 @@ use rustix::process::Signal;
 
 use super::exit::Survivor;
 use super::identity::{Identity, Liveness, Place, classify};
-use super::inside::user_of;
 use super::pidfd::{PidFd, Sent, signal, signal_group};
 
 /// The proof that the kernel counts nobody in the set's cgroup.
@@ -283,7 +282,7 @@ fn survivor(member: &Member) -> Survivor {
         pid,
         comm: String::from_utf8_lossy(now.name()).into_owned(),
         state: char::from(now.state).to_string(),
-        uid: user_of(pid),
+        uid: stat::user_of(pid),
     }
 }
 

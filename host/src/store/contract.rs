@@ -11,19 +11,18 @@ use super::samples::{
     self, DIGEST, Success, activation, admin_event, change, component, ending, moment, new_entity, new_run, stop_intent,
 };
 use super::{
-    AdminQuery, Applied, Created, EntityQuery, HistoryQuery, Lookup, RuntimeAdded, RuntimeUpdate, Scope, Store,
-    StoreError, Work,
+    AdminQuery, Applied, Created, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows, RuntimeAdded,
+    RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 use crate::model::{
-    Entity, Event, EventId, KeyUse, NewEntity, Place, ProcessIdentity, Reference, Runtime, RuntimeKind, RuntimeState,
+    AdminEvent, Entity, Event, EventId, KeyUse, NewEntity, Place, ProcessIdentity, Reference, Runtime, RuntimeKind,
+    RuntimeState,
 };
 
 /// A store to be checked, empty but for the component of [`samples::install`].
 pub struct Subject {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Removes an entity, as `rm` will: the row and what hangs on it, not the history.
-    pub forget: Box<dyn Fn(&str)>,
     /// What must live as long as the store: a directory, say.
     pub kept: Box<dyn Any>,
 }
@@ -33,7 +32,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 26] = [
+    let promises: [fn(&Subject); 31] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -60,6 +59,11 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         the_data_version_changes_with_every_commit,
         many_callers_all_get_their_own_answer,
         a_failed_command_leaves_nothing_among_others_that_succeed,
+        the_inventory_lets_go_only_of_what_is_stopped,
+        an_entity_goes_when_its_inventory_is_empty_and_its_version_is_the_one_seen,
+        a_removal_leaves_nothing_but_history,
+        entities_are_walked_from_the_oldest,
+        a_journal_gives_up_only_what_is_old_and_its_entity_gone,
     ];
     for promise in promises {
         let subject = make();
@@ -94,6 +98,33 @@ fn run(store: &dyn Store, id: &str) -> (Entity, i64) {
 
 fn end(store: &dyn Store, entity: &Entity, success: Success) {
     assert_eq!(store.apply(&ending(store, entity, success)).unwrap(), Applied::Written);
+}
+
+/// Removes an entity with whatever the inventory has of it, its resources untouched on disk.
+pub(super) fn forget(store: &dyn Store, id: &str) {
+    let entity = store.load(id).unwrap().unwrap();
+    let owners = [entity.reference.clone()];
+    let stop = |runtime: Runtime| RuntimeUpdate {
+        id: runtime.id,
+        state: Some(RuntimeState::Stopped),
+        at: runtime.updated_at,
+        ..RuntimeUpdate::default()
+    };
+    let stops: Vec<RuntimeUpdate> = store.runtimes(Some(&owners)).unwrap().into_iter().map(stop).collect();
+    store.update_runtimes(&stops).unwrap();
+    assert!(store.drop_runtimes(&entity, Rows::All, &[]).unwrap());
+    for resource in store.resources(&owners).unwrap() {
+        store.drop_resource(resource.id).unwrap();
+    }
+    let event = admin_event("forgotten", id);
+    assert_eq!(store.remove(&entity, &event).unwrap(), Removed::Gone);
+}
+
+/// Audit rows but those of [`forget`].
+fn audited(store: &dyn Store) -> Vec<AdminEvent> {
+    let mut events = store.admin_events(&AdminQuery::default()).unwrap();
+    events.retain(|event| event.action != "forgotten");
+    events
 }
 
 fn ids(entities: &[Entity]) -> Vec<&str> {
@@ -172,7 +203,7 @@ fn an_id_is_used_once_even_after_a_removal(subject: &Subject) {
             Created::IdTaken
         );
     }
-    (subject.forget)("once");
+    forget(store, "once");
     assert_eq!(store.load("once").unwrap(), None);
     assert_eq!(
         store.create(&new_entity(store, "run", "once"), None).unwrap(),
@@ -437,9 +468,9 @@ fn words_find_their_entities(subject: &Subject) {
     end(store, &second, Success::Yes);
     end(store, &store.load("no-run").unwrap().unwrap(), Success::No);
     assert_eq!(find(Lookup::NewestFailedRun, 9), "r1");
-    (subject.forget)("r3");
+    forget(store, "r3");
     assert_eq!(find(Lookup::NewestRun, 9), "r2");
-    (subject.forget)("abcd");
+    forget(store, "abcd");
     assert_eq!(find(by_id("abcd"), 9), "abcde abcdf abcdg");
 }
 
@@ -534,7 +565,7 @@ fn links_are_followed_in_all_directions_each_entity_once(subject: &Subject) {
     assert_eq!(linked(&top, Scope::Children), "left right near");
     assert_eq!(linked(&top, Scope::Descendants), "left right near low deep");
     assert_eq!(linked(&near, Scope::Descendants), "");
-    (subject.forget)("low");
+    forget(store, "low");
     assert_eq!(linked(&deep, Scope::Parents), "");
     assert_eq!(linked(&top, Scope::Descendants), "left right near");
 }
@@ -627,7 +658,7 @@ fn history_is_oldest_first_and_outlives_the_entity(subject: &Subject) {
     let first = &store.history(&of_old).unwrap()[0];
     assert_eq!(*first, new_entity(store, "run", "old").row);
     let before = store.history(&of_old).unwrap();
-    (subject.forget)("old");
+    forget(store, "old");
     assert_eq!(store.history(&of_old).unwrap(), before);
     assert_eq!(
         statuses(&HistoryQuery {
@@ -653,7 +684,7 @@ fn events_are_kept_with_their_row(subject: &Subject) {
     assert_eq!(store.envelope(quiet.change.row.id.as_str()).unwrap(), None);
     let told = ending(store, &quiet.change.after, Success::Yes);
     assert_eq!(store.apply(&told).unwrap(), Applied::Written);
-    (subject.forget)("a.b-c");
+    forget(store, "a.b-c");
     let expected = told.change.event.map(|event| event.envelope);
     assert_eq!(store.envelope(told.change.row.id.as_str()).unwrap(), expected);
     for strange in ["", "a.b-c:1", "zzzzzzzz:a.b-c:1", ":a.b-c:1", "a:b:c:d"] {
@@ -830,7 +861,7 @@ fn the_inventory_tells_what_is_not_stopped(subject: &Subject) {
     assert_eq!(owners(Some(&[wrong_kind])), "");
     // Numbers are not used twice, or a late update would meet another run.
     let (_, newest) = run(store, "i4");
-    (subject.forget)("i4");
+    forget(store, "i4");
     assert!(run(store, "i5").1 > newest);
 }
 
@@ -918,7 +949,7 @@ fn components_are_counted_activated_and_kept_while_in_use(subject: &Subject) {
     moved.change.after.policy.digest = "second".to_owned();
     assert_eq!(store.apply(&moved).unwrap(), Applied::Written);
     assert_eq!((look(DIGEST), look("second")), (Some((false, 1)), Some((true, 1))));
-    (subject.forget)("pinned-2");
+    forget(store, "pinned-2");
     assert_eq!(look(DIGEST), Some((false, 0)));
     assert_eq!(
         store.descriptor(DIGEST).unwrap(),
@@ -938,10 +969,10 @@ fn a_removed_component_can_come_back(subject: &Subject) {
     new.row.policy_digest = "second".to_owned();
     created(store, &new);
     assert!(!store.remove_component("second", &event).unwrap());
-    (subject.forget)("pinned");
+    forget(store, "pinned");
     assert!(store.remove_component("second", &event).unwrap());
     assert!(!store.remove_component("second", &event).unwrap(), "it is not there");
-    assert_eq!(store.admin_events(&AdminQuery::default()).unwrap().len(), 1);
+    assert_eq!(audited(store).len(), 1);
     assert_eq!(store.components().unwrap().len(), 1);
     assert_eq!(
         (
@@ -1051,15 +1082,156 @@ fn a_failed_command_leaves_nothing_among_others_that_succeed(subject: &Subject) 
     }
 }
 
+fn stop_runtime(store: &dyn Store, id: i64) {
+    let stop = RuntimeUpdate {
+        id,
+        state: Some(RuntimeState::Stopped),
+        ..RuntimeUpdate::default()
+    };
+    store.update_runtimes(&[stop]).unwrap();
+}
+
+fn the_inventory_lets_go_only_of_what_is_stopped(subject: &Subject) {
+    let store = &*subject.store;
+    let (entity, runtime) = run(store, "held");
+    let owners = [entity.reference.clone()];
+    let event = [admin_event("dropped", "run/held")];
+    assert!(!store.drop_runtimes(&entity, Rows::All, &event).unwrap());
+    assert_eq!(store.runtimes(Some(&owners)).unwrap().len(), 1);
+    assert_eq!(audited(store), []);
+    stop_runtime(store, runtime);
+    let token = RuntimeUpdate {
+        id: runtime,
+        resume_token: Some("again".to_owned()),
+        ..RuntimeUpdate::default()
+    };
+    store.update_runtimes(&[token]).unwrap();
+    assert!(store.drop_runtimes(&entity, Rows::WithoutToken, &event).unwrap());
+    assert_eq!(
+        store.runtimes(Some(&owners)).unwrap()[0].resume_token.as_deref(),
+        Some("again")
+    );
+    assert!(store.drop_runtimes(&entity, Rows::All, &event).unwrap());
+    assert_eq!(store.runtimes(Some(&owners)).unwrap(), []);
+    assert_eq!(audited(store).len(), 2);
+    let (_, next) = run(store, "later");
+    assert!(next > runtime, "the number of a removed row is not used again");
+}
+
+fn an_entity_goes_when_its_inventory_is_empty_and_its_version_is_the_one_seen(subject: &Subject) {
+    let store = &*subject.store;
+    let (entity, runtime) = run(store, "full");
+    let owners = [entity.reference.clone()];
+    let event = admin_event("entity_removed", "run/full");
+    assert_eq!(store.remove(&entity, &event).unwrap(), Removed::Holding);
+    stop_runtime(store, runtime);
+    assert!(store.drop_runtimes(&entity, Rows::All, &[]).unwrap());
+    assert_eq!(store.remove(&entity, &event).unwrap(), Removed::Holding);
+    let resources = store.resources(&owners).unwrap();
+    assert_eq!(resources[0].directory, b"/own/full");
+    assert_eq!(store.resources(&[Reference::new("play", "full")]).unwrap(), []);
+    store.drop_resource(resources[0].id).unwrap();
+    store.drop_resource(resources[0].id).unwrap();
+    end(store, &entity, Success::No);
+    let now = store.load("full").unwrap().unwrap();
+    assert_eq!(
+        store.remove(&entity, &event).unwrap(),
+        Removed::Changed(Some(Box::new(now.clone())))
+    );
+    assert_eq!(audited(store), []);
+    assert_eq!(store.remove(&now, &event).unwrap(), Removed::Gone);
+    assert_eq!(store.remove(&now, &event).unwrap(), Removed::Changed(None));
+    assert_eq!(audited(store).len(), 1);
+}
+
+fn a_removal_leaves_nothing_but_history(subject: &Subject) {
+    let store = &*subject.store;
+    let parent = make(store, "parent");
+    let mut new = rich(store, "gone");
+    new.parents = vec![parent.reference.clone()];
+    new.key = key("k", "digest");
+    let entity = created(store, &new);
+    let child = make_below(store, "child", &[&entity]);
+    forget(store, "gone");
+    assert_eq!(store.linked(&parent, Scope::Descendants).unwrap(), []);
+    assert_eq!(store.linked(&child, Scope::Parents).unwrap(), []);
+    let tagged = EntityQuery {
+        tags: vec![("team".to_owned(), "core".to_owned())],
+        ..EntityQuery::default()
+    };
+    assert_eq!(store.list(&tagged).unwrap(), []);
+    assert_eq!(store.components().unwrap()[0].in_use, 2);
+    let history = HistoryQuery {
+        id: Some("gone".to_owned()),
+        ..HistoryQuery::default()
+    };
+    assert_eq!(store.history(&history).unwrap().len(), 1);
+    // The key of a removed entity's creation is free, its id is not.
+    assert_eq!(store.create(&new, None).unwrap(), Created::IdTaken);
+    new.entity.reference.id = "other".to_owned();
+    created(store, &new);
+}
+
+fn entities_are_walked_from_the_oldest(subject: &Subject) {
+    let store = &*subject.store;
+    let rows: Vec<i64> = ["one", "two", "three"].map(|id| make(store, id).row).to_vec();
+    forget(store, "two");
+    assert_eq!(ids(&store.oldest(0, 5).unwrap()), ["one", "three"]);
+    assert_eq!(ids(&store.oldest(0, 1).unwrap()), ["one"]);
+    assert_eq!(ids(&store.oldest(rows[0], 5).unwrap()), ["three"]);
+    assert_eq!(store.oldest(rows[2], 5).unwrap(), []);
+}
+
+fn a_journal_gives_up_only_what_is_old_and_its_entity_gone(subject: &Subject) {
+    let store = &*subject.store;
+    for id in ["gone", "stays"] {
+        end(store, &make(store, id), Success::Yes);
+    }
+    forget(store, "gone");
+    let page = |after, before, limit| JournalPage {
+        journal: Journal::History,
+        after,
+        before: moment(before),
+        limit,
+    };
+    let event = admin_event("history_pruned", "history");
+    assert_eq!(store.journal_page(&page(0, 10, 9)).unwrap(), Default::default());
+    let first = store.journal_page(&page(0, 11, 1)).unwrap();
+    assert_eq!((first.rows.len(), first.next.is_some()), (1, true));
+    let whole = store.journal_page(&page(0, 11, 9)).unwrap();
+    assert_eq!(
+        whole.rows, first.rows,
+        "the end of it is not old, and the other is there"
+    );
+    let everything: Vec<i64> = (0..9).collect();
+    assert_eq!(store.prune_journal(&page(0, 11, 9), &everything, &event).unwrap(), 1);
+    let left: Vec<(String, i64)> = store
+        .history(&HistoryQuery::default())
+        .unwrap()
+        .into_iter()
+        .map(|row| (row.reference.id, row.version))
+        .collect();
+    let row = |id: &str, version| (id.to_owned(), version);
+    assert_eq!(left, [row("gone", 2), row("stays", 1), row("stays", 2)]);
+    let audit = JournalPage {
+        journal: Journal::Audit,
+        ..page(0, 31, 9)
+    };
+    let old = store.journal_page(&audit).unwrap().rows;
+    assert_eq!(old.len(), 2);
+    assert_eq!(store.prune_journal(&audit, &old, &event).unwrap(), 2);
+    let actions: Vec<String> = audited(store).into_iter().map(|event| event.action).collect();
+    assert_eq!(actions, ["history_pruned"], "what says what was pruned comes after it");
+}
+
 /// An empty store made ready for a check.
 ///
 /// # Panics
 /// When the component cannot be installed.
-pub fn ready(store: Arc<impl Store + 'static>, forget: impl Fn(&str) + 'static, kept: impl Any) -> Subject {
+pub fn ready(store: Arc<impl Store + 'static>, kept: impl Any) -> Subject {
     samples::install(&*store).unwrap();
     Subject {
         store,
-        forget: Box::new(forget),
         kept: Box::new(kept),
     }
 }
@@ -1073,8 +1245,7 @@ mod tests {
     fn the_store_in_memory_keeps_every_promise() {
         suite(&|| {
             let store = Arc::new(MemoryStore::named("memories"));
-            let same = Arc::clone(&store);
-            ready(store, move |id| same.forget(id), ())
+            ready(store, ())
         });
     }
 
@@ -1082,8 +1253,7 @@ mod tests {
     fn a_wrapper_without_faults_keeps_every_promise() {
         suite(&|| {
             let store = Arc::new(FaultyStore::new(MemoryStore::named("memories")));
-            let same = Arc::clone(&store);
-            ready(store, move |id| same.inner().forget(id), ())
+            ready(store, ())
         });
     }
 }

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
+    StoreError, Work,
 };
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
 /// When a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,13 @@ impl<S: Store> Store for FaultyStore<S> {
         descriptor(digest: &str) -> Option<String>;
         component_bytes(digest: &str) -> Option<Vec<u8>>;
         activations(kind: &str) -> Vec<Activation>;
+        resources(owners: &[Reference]) -> Vec<Resource>;
+        drop_runtimes(owner: &Entity, rows: Rows, events: &[AdminEvent]) -> bool;
+        drop_resource(id: i64) -> ();
+        remove(entity: &Entity, event: &AdminEvent) -> Removed;
+        oldest(after_row: i64, limit: usize) -> Vec<Entity>;
+        journal_page(page: &JournalPage) -> OldRows;
+        prune_journal(page: &JournalPage, rows: &[i64], event: &AdminEvent) -> usize;
     }
 }
 

@@ -9,9 +9,12 @@ use serde_json::Value;
 
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope,
+    Store, StoreError, Work,
 };
-use crate::model::{AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Runtime};
+use crate::model::{
+    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Resource, Runtime, Timestamp,
+};
 
 /// A store in memory.
 #[derive(Debug)]
@@ -28,13 +31,18 @@ struct State {
     entities: BTreeMap<i64, Entity>,
     /// Parent and child.
     links: BTreeSet<(i64, i64)>,
-    history: Vec<(HistoryRow, Option<Value>)>,
+    /// By number.
+    history: BTreeMap<i64, (HistoryRow, Option<Value>)>,
+    history_made: i64,
     admin_events: Vec<AdminEvent>,
+    admin_events_made: i64,
     /// By scope (an entity, 0 for creations) and key.
     keys: HashMap<(i64, String), KeyRow>,
     runtimes: BTreeMap<i64, Runtime>,
     runtimes_made: i64,
     works: HashMap<i64, Work>,
+    resources: BTreeMap<i64, Resource>,
+    resources_made: i64,
     components: Vec<Kept>,
     activations: Vec<Activation>,
 }
@@ -60,18 +68,6 @@ impl MemoryStore {
             name: name.to_owned(),
             state: Mutex::default(),
         }
-    }
-
-    /// Takes an entity away with all that hangs on it but its history, as a removal does.
-    pub fn forget(&self, id: &str) {
-        let mut state = self.state();
-        let Some(row) = state.ids.get(id).copied() else { return };
-        state.entities.remove(&row);
-        state.links.retain(|(parent, child)| *parent != row && *child != row);
-        state.runtimes.retain(|_, runtime| runtime.owner.id != id);
-        state.works.remove(&row);
-        state.keys.retain(|_, key| key.entity != row);
-        state.commits += 1;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -158,14 +154,16 @@ impl State {
 
     fn append(&mut self, row: &HistoryRow, event: Option<&Event>) -> Result<(), StoreError> {
         self.pin(&row.policy_digest)?;
-        self.history
-            .push((row.clone(), event.map(|event| event.envelope.clone())));
+        self.history_made += 1;
+        let envelope = event.map(|event| event.envelope.clone());
+        self.history.insert(self.history_made, (row.clone(), envelope));
         Ok(())
     }
 
     fn record(&mut self, events: &[AdminEvent]) {
         for event in events {
-            let id = i64::try_from(self.admin_events.len() + 1).unwrap_or(i64::MAX);
+            self.admin_events_made += 1;
+            let id = self.admin_events_made;
             self.admin_events.push(AdminEvent { id, ..event.clone() });
         }
     }
@@ -182,8 +180,10 @@ impl State {
     }
 
     fn create(&mut self, new: &NewEntity, run: Option<&NewRun>) -> Result<Step<Created>, StoreError> {
-        if let Some(used) = new.key.as_ref().and_then(|key| self.keys.get(&(0, key.key.clone()))) {
-            let entity = Box::new(self.entities[&used.entity].clone());
+        if let Some(used) = new.key.as_ref().and_then(|key| self.keys.get(&(0, key.key.clone())))
+            && let Some(entity) = self.entities.get(&used.entity)
+        {
+            let entity = Box::new(entity.clone());
             return Ok(Step::WroteNothing(Created::KeyUsed {
                 entity,
                 command_digest: used.command_digest.clone(),
@@ -238,6 +238,16 @@ impl State {
 
     fn add_run(&mut self, entity: &Entity, run: &NewRun) -> i64 {
         self.works.insert(entity.row, run.work.clone());
+        for directory in &run.directories {
+            self.resources_made += 1;
+            let resource = Resource {
+                id: self.resources_made,
+                owner: entity.reference.clone(),
+                directory: directory.clone(),
+                created_at: run.runtime.created_at,
+            };
+            self.resources.insert(resource.id, resource);
+        }
         self.keep_runtime(Runtime {
             owner: entity.reference.clone(),
             ..run.runtime.clone()
@@ -335,6 +345,68 @@ impl State {
                 None => self.components.push(fresh),
             }
         }
+    }
+
+    fn drop_runtimes(&mut self, owner: &Entity, rows: Rows, events: &[AdminEvent]) -> Step<bool> {
+        let is_owners = |runtime: &Runtime| runtime.owner == owner.reference;
+        if self
+            .runtimes
+            .values()
+            .any(|runtime| is_owners(runtime) && !runtime.is_stopped())
+        {
+            return Step::WroteNothing(false);
+        }
+        let stays = |runtime: &Runtime| rows == Rows::WithoutToken && runtime.resume_token.is_some();
+        self.runtimes.retain(|_, runtime| !is_owners(runtime) || stays(runtime));
+        self.record(events);
+        Step::Wrote(true)
+    }
+
+    fn remove(&mut self, entity: &Entity, event: &AdminEvent) -> Step<Removed> {
+        let (row, reference) = (entity.row, &entity.reference);
+        let found = self.entities.get(&row);
+        if found.is_none_or(|found| found.version != entity.version) {
+            return Step::WroteNothing(Removed::Changed(found.cloned().map(Box::new)));
+        }
+        let has_runtimes = self.runtimes.values().any(|runtime| runtime.owner == *reference);
+        let has_resources = self.resources.values().any(|resource| resource.owner == *reference);
+        if has_runtimes || has_resources {
+            return Step::WroteNothing(Removed::Holding);
+        }
+        self.entities.remove(&row);
+        self.links.retain(|(parent, child)| *parent != row && *child != row);
+        self.works.remove(&row);
+        self.keys.retain(|(scope, _), _| *scope != row);
+        self.record(std::slice::from_ref(event));
+        Step::Wrote(Removed::Gone)
+    }
+
+    /// Rows of a journal in order: number, when it was written, whether it may go when it is old.
+    fn journal(&self, journal: Journal) -> Vec<(i64, Timestamp, bool)> {
+        match journal {
+            Journal::History => {
+                let rows = self.history.iter();
+                rows.map(|(number, (row, _))| (*number, row.at, self.by_id(&row.reference.id).is_none()))
+                    .collect()
+            }
+            Journal::Audit => self
+                .admin_events
+                .iter()
+                .map(|event| (event.id, event.at, true))
+                .collect(),
+        }
+    }
+
+    fn prune_journal(&mut self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> usize {
+        self.record(std::slice::from_ref(event));
+        let mut going = self.journal(page.journal);
+        going.retain(|(row, at, may_go)| rows.contains(row) && *at < page.before && *may_go);
+        let going: BTreeSet<i64> = going.into_iter().map(|(row, ..)| row).collect();
+        match page.journal {
+            Journal::History => self.history.retain(|number, _| !going.contains(number)),
+            Journal::Audit => self.admin_events.retain(|event| !going.contains(&event.id)),
+        }
+        going.len()
     }
 
     fn children(&self, row: i64) -> impl Iterator<Item = i64> {
@@ -440,7 +512,7 @@ impl Store for MemoryStore {
             return Ok(None);
         };
         let of_key = |row: &HistoryRow| row.reference.id == used.id && row.version == used.version;
-        let row = state.history.iter().map(|(row, _)| row).find(|row| of_key(row));
+        let row = state.history.values().map(|(row, _)| row).find(|row| of_key(row));
         Ok(row.map(|row| (used.command_digest.clone(), row.clone())))
     }
 
@@ -494,7 +566,7 @@ impl Store for MemoryStore {
 
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
         let state = self.state();
-        let mut rows: Vec<HistoryRow> = state.history.iter().map(|(row, _)| row.clone()).collect();
+        let mut rows: Vec<HistoryRow> = state.history.values().map(|(row, _)| row.clone()).collect();
         rows.retain(|row| query.id.as_ref().is_none_or(|id| *id == row.reference.id));
         rows.retain(|row| query.since.is_none_or(|since| row.at >= since));
         let first = rows.len().saturating_sub(query.newest.unwrap_or(usize::MAX));
@@ -503,7 +575,7 @@ impl Store for MemoryStore {
 
     fn envelope(&self, event_id: &str) -> Result<Option<Value>, StoreError> {
         let state = self.state();
-        let row = state.history.iter().find(|(row, _)| row.id.as_str() == event_id);
+        let row = state.history.values().find(|(row, _)| row.id.as_str() == event_id);
         Ok(row.and_then(|(_, envelope)| envelope.clone()))
     }
 
@@ -614,5 +686,50 @@ impl Store for MemoryStore {
             .filter(|activation| activation.kind == kind)
             .cloned()
             .collect())
+    }
+
+    fn resources(&self, owners: &[Reference]) -> Result<Vec<Resource>, StoreError> {
+        let state = self.state();
+        let found = state.resources.values();
+        Ok(found
+            .filter(|resource| owners.contains(&resource.owner))
+            .cloned()
+            .collect())
+    }
+
+    fn drop_runtimes(&self, owner: &Entity, rows: Rows, events: &[AdminEvent]) -> Result<bool, StoreError> {
+        self.commit(|state| Ok(state.drop_runtimes(owner, rows, events)))
+    }
+
+    fn drop_resource(&self, id: i64) -> Result<(), StoreError> {
+        self.commit(|state| {
+            state.resources.remove(&id);
+            Ok(Step::Wrote(()))
+        })
+    }
+
+    fn remove(&self, entity: &Entity, event: &AdminEvent) -> Result<Removed, StoreError> {
+        self.commit(|state| Ok(state.remove(entity, event)))
+    }
+
+    fn oldest(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        let state = self.state();
+        let later = state.entities.range(after_row.saturating_add(1)..);
+        Ok(later.take(limit).map(|(_, entity)| entity.clone()).collect())
+    }
+
+    fn journal_page(&self, page: &JournalPage) -> Result<OldRows, StoreError> {
+        let mut rows = self.state().journal(page.journal);
+        rows.retain(|(row, ..)| *row > page.after);
+        rows.truncate(page.limit);
+        let seen: Vec<_> = rows
+            .into_iter()
+            .map(|(row, at, may_go)| (row, at < page.before, may_go))
+            .collect();
+        Ok(OldRows::of(&seen))
+    }
+
+    fn prune_journal(&self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> Result<usize, StoreError> {
+        self.commit(|state| Ok(Step::Wrote(state.prune_journal(page, rows, event))))
     }
 }

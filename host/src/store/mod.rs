@@ -24,11 +24,12 @@ pub use fault::{FaultyStore, PlannedFault, When};
 pub use memory::MemoryStore;
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Installation, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Work,
+    HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
+    RuntimeUpdate, Scope, Work,
 };
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
@@ -203,4 +204,49 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be read.
     fn activations(&self, kind: &str) -> Result<Vec<Activation>, StoreError>;
+
+    /// Directories that these entities registered as theirs, in order of registration.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn resources(&self, owners: &[Reference]) -> Result<Vec<Resource>, StoreError>;
+
+    /// Takes runtime rows of an entity out of the inventory and writes audit rows: one commit. False, and nothing is
+    /// written, when one of its rows is not stopped.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn drop_runtimes(&self, owner: &Entity, rows: Rows, events: &[AdminEvent]) -> Result<bool, StoreError>;
+
+    /// Takes a resource out of the inventory; one that is not there changes nothing.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn drop_resource(&self, id: i64) -> Result<(), StoreError>;
+
+    /// Removes an entity of this version that has neither runtime rows nor resources, with its links, labels, keys and
+    /// work, and writes the audit row: one commit. Its history stays, and its id is never used again.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn remove(&self, entity: &Entity, event: &AdminEvent) -> Result<Removed, StoreError>;
+
+    /// Entities in order of creation, after a row number, at most `limit` of them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn oldest(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError>;
+
+    /// Rows of a journal that retention may take, a page at a time.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn journal_page(&self, page: &JournalPage) -> Result<OldRows, StoreError>;
+
+    /// Takes rows of a page out of its journal and writes the audit row, in one commit; how many went. Rows that may no
+    /// longer go stay. The one way past the rule that history is only added to.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn prune_journal(&self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> Result<usize, StoreError>;
 }

@@ -6,13 +6,14 @@ use std::fmt::Debug;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::contract::forget;
 use super::samples::{
     self, DIGEST, Success, activation, admin_event, change, component, ending, moment, new_entity, new_run, stop_intent,
 };
-use super::sqlite::tests::{forget, place};
+use super::sqlite::tests::place;
 use super::{
-    AdminQuery, EntityQuery, HistoryQuery, Lookup, MemoryStore, OpenMode, RuntimeUpdate, Scope, SqliteStore, Store,
-    StoreError,
+    AdminQuery, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, MemoryStore, OpenMode, RuntimeUpdate, Scope,
+    SqliteStore, Store, StoreError,
 };
 use crate::model::{Entity, Event, KeyUse, Reference, RuntimeState};
 
@@ -69,6 +70,10 @@ enum Command {
     Forget {
         id: usize,
     },
+    Prune {
+        journal: usize,
+        before: i64,
+    },
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -91,6 +96,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (0_usize..3, 0_usize..2).prop_map(|(digest, kind)| Command::Activate { digest, kind }),
         1 => (0_usize..3).prop_map(|digest| Command::RemoveComponent { digest }),
         1 => (0_usize..8).prop_map(|id| Command::Forget { id }),
+        1 => (0_usize..2, 0_i64..40).prop_map(|(journal, before)| Command::Prune { journal, before }),
     ]
 }
 
@@ -140,7 +146,27 @@ fn obey(store: &dyn Store, command: &Command) -> String {
         Command::RemoveComponent { digest } => {
             told(store.remove_component(DIGESTS[*digest], &admin_event("policy_removed", DIGESTS[*digest])))
         }
-        Command::Forget { .. } => String::new(),
+        Command::Prune { journal, before } => {
+            let journal = [Journal::History, Journal::Audit][*journal];
+            let page = JournalPage {
+                journal,
+                after: 0,
+                before: moment(*before),
+                limit: 20,
+            };
+            let old = store.journal_page(&page).unwrap();
+            let mut event = admin_event("pruned", "journal");
+            event.at = moment(100);
+            told(store.prune_journal(&page, &old.rows, &event))
+        }
+        Command::Forget { id } => match store.load(IDS[*id]).unwrap() {
+            None => "absent".to_owned(),
+            Some(entity) if entity.version % 2 == 0 => told(store.remove(&entity, &admin_event("removed", IDS[*id]))),
+            Some(_) => {
+                forget(store, IDS[*id]);
+                String::new()
+            }
+        },
     }
 }
 
@@ -352,12 +378,6 @@ proptest! {
             store.install(&[component("play", "second")], &[activation("play", "second")], &[]).unwrap();
         }
         for command in &commands {
-            if let Command::Forget { id } = command
-                && file.load(IDS[*id]).unwrap().is_some()
-            {
-                forget(&path, IDS[*id]);
-                memory.forget(IDS[*id]);
-            }
             prop_assert_eq!(obey(&file, command), obey(&memory, command), "{:?}", command);
         }
         prop_assert_eq!(look(&file), look(&memory));

@@ -31,6 +31,8 @@ pub struct NewRun {
     pub runtime: Runtime,
     /// Its work specification.
     pub work: Work,
+    /// Directories that belong to it: absolute paths.
+    pub directories: Vec<Vec<u8>>,
 }
 
 /// Components, activations and audit rows of one commit.
@@ -165,6 +167,70 @@ pub enum Applied {
     Written,
     /// Another writer was first; the entity as it is now, or none when it was removed.
     Lost(Option<Box<Entity>>),
+}
+
+/// Which rows of an entity leave the inventory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// All of them.
+    All,
+    /// Those without a resume token: it is kept nowhere else.
+    WithoutToken,
+}
+
+/// How a removal came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Removed {
+    /// It is gone; its history stays.
+    Gone,
+    /// Another writer was first; the entity as it is now, or none when it was removed.
+    Changed(Option<Box<Entity>>),
+    /// It has runtime rows or resources: they go first.
+    Holding,
+}
+
+/// A journal that only retention takes rows out of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journal {
+    /// History rows; those of an entity that is there stay, however old.
+    History,
+    /// Audit rows.
+    Audit,
+}
+
+/// Which part of a journal, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalPage {
+    /// The journal.
+    pub journal: Journal,
+    /// After this row: where the page before ended; 0 for the first.
+    pub after: i64,
+    /// Only rows written before.
+    pub before: Timestamp,
+    /// At most so many rows are looked at.
+    pub limit: usize,
+}
+
+/// What a page of a journal holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OldRows {
+    /// Rows that retention may take.
+    pub rows: Vec<i64>,
+    /// Where the next page begins; none when nothing old comes after this one.
+    pub next: Option<i64>,
+}
+
+impl OldRows {
+    /// Of rows that were looked at in order: number, whether it is old, whether it may go.
+    pub(super) fn of(seen: &[(i64, bool, bool)]) -> Self {
+        let due = seen.iter().filter(|(_, is_old, may_go)| *is_old && *may_go);
+        let any_old = seen.iter().any(|(_, is_old, _)| *is_old);
+        Self {
+            rows: due.map(|(row, ..)| *row).collect(),
+            // Times follow the numbers: after a page without an old row nothing old comes.
+            next: seen.last().filter(|_| any_old).map(|(row, ..)| *row),
+        }
+    }
 }
 
 /// What a user's word may mean.

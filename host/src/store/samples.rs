@@ -219,6 +219,7 @@ pub fn new_run(owner: &Reference) -> NewRun {
     NewRun {
         runtime,
         work: Work(json!({"argv": ["true", owner.id]})),
+        directories: vec![format!("/own/{}", owner.id).into_bytes()],
     }
 }
 

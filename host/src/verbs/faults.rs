@@ -14,13 +14,14 @@ use serde_json::json;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::host::{Config, Host};
-use crate::model::{Actor, Create, DurationMs, Reach, Reason, Transition};
+use crate::model::{Actor, Create, DurationMs, Entity, Reach, Reason, Reference, Retention, Transition};
 use crate::policy::Limits;
 use crate::store::samples::new_run;
 use crate::store::{FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When};
 use crate::verbs::create::{make, policy_for};
 use crate::verbs::{
-    Activating, IdChoice, Kill, Standing, activate, create, kill, report, settle, standings, transition,
+    Activating, Clearing, IdChoice, Keep, Kill, Pruning, Standing, activate, clear, create, kill, prune, report,
+    settle, standings, transition,
 };
 
 /// A verb as a test calls it.
@@ -165,7 +166,7 @@ fn a_creation_survives_every_failing_call() {
         |host| {
             let mut command = Create::new("session", "new", tester());
             command.idempotency_key = Some("k".to_owned());
-            command.parents = vec![crate::model::Reference::new("session", "parent")];
+            command.parents = vec![Reference::new("session", "parent")];
             create(host, &command, IdChoice::Given, None).map(|_| ())
         },
         |store| status(store, "new").as_deref() == Some("running"),
@@ -271,4 +272,93 @@ fn an_end_that_another_recorded_since_comes_back_with_the_entity() {
         standings(&bench.host, vec![read_before]).unwrap(),
         [Standing::Settled(recorded)]
     );
+}
+
+/// What a directory belongs to has a row as long as it is there: whatever failed, it can be tried again.
+fn assert_reachable(host: &Host) {
+    let is_there = host.run_dir("r").exists();
+    let entity = host.store().load("r");
+    assert!(
+        !is_there || entity.unwrap().is_some(),
+        "the directory is there, and no row names it"
+    );
+}
+
+fn removed(host: &Host, target: Option<Entity>) -> Result<(), Error> {
+    let asked = Clearing {
+        keep: Keep::Nothing,
+        grace: DurationMs::from_ms(0),
+        actor: tester(),
+        protected: Vec::new(),
+    };
+    let targets: Vec<Entity> = target.into_iter().collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let clearance = runtime.block_on(clear(host, &targets, &asked))?;
+    match clearance.failures.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn a_removal_survives_every_failing_call_and_removes_nothing_that_no_row_would_find_again() {
+    check(
+        |host| {
+            let target = host.store().load("r")?;
+            let outcome = removed(host, target);
+            // Not through the store that fails: the last call may have been the one.
+            if outcome.is_err() {
+                host.store().load("r").map(|_| assert_reachable(host))?;
+            }
+            outcome
+        },
+        |store| {
+            let owner = [Reference::new("run", "r")];
+            store.load("r").unwrap().is_none()
+                && store.runtimes(Some(&owner)).unwrap().is_empty()
+                && store.resources(&owner).unwrap().is_empty()
+        },
+    );
+}
+
+#[test]
+fn a_retention_survives_every_failing_call() {
+    check(
+        |host| {
+            let asked = Pruning {
+                retention: Retention::STANDARD.directories_after(DurationMs::from_ms(0)),
+                actor: tester(),
+                protected: Vec::new(),
+            };
+            let outcome = prune(host, &asked).map(|_| ());
+            if outcome.is_err() {
+                host.store().load("r").map(|_| assert_reachable(host))?;
+            }
+            outcome
+        },
+        |store| store.runtimes(Some(&[Reference::new("run", "r")])).unwrap().is_empty(),
+    );
+}
+
+#[test]
+fn an_inventory_that_cannot_be_read_ends_a_removal_before_anything_is_done() {
+    let bench = Bench::new();
+    let entity = bench.host.store().load("r").unwrap();
+    let first = bench.store.calls() + 1;
+    // Links, the entity, its runtime rows, its resources: the whole reading.
+    for call in first..first + 4 {
+        let bench = Bench::new();
+        bench.store.plan(PlannedFault {
+            call,
+            when: When::Before,
+            error,
+        });
+        assert!(removed(&bench.host, entity.clone()).is_err());
+        assert!(bench.host.run_dir("r").join("exit.json").exists());
+        assert_eq!(bench.store.inner().runtimes(None).unwrap().len(), 1);
+        assert_eq!(status(bench.store.inner(), "r").as_deref(), Some("running"));
+    }
 }

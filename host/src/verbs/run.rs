@@ -18,12 +18,13 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
-    Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Reason, Reference, Runtime, RuntimeKind,
-    RuntimeState, StopIntent, Transition,
+    Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Protected, Reason, Reference, Runtime,
+    RuntimeKind, RuntimeState, StopIntent, Transition, removal_refusal,
 };
 use crate::policy::Selected;
 use crate::process::{
-    self, Command, Containing, Control, Finish, Held, HeldBy, Io, Opened, ParentTie, ProcessError, RunDir, Surroundings,
+    self, Command, Containing, Control, Finish, Held, HeldBy, Io, Opened, ParentTie, ProcessError, RunDir,
+    Surroundings, path_of, real_path,
 };
 use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
 use crate::verbs::create::{IdChoice, make, policy_for};
@@ -101,12 +102,14 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
         .execution
         .clone()
         .ok_or_else(|| not_run(host, &start.create.kind))?;
+    own_directories(host, &start.work)?;
     let token = token()?;
     let containing = containing(&start, &token)?;
     let made = make(host, &creation(&start, &rule.start), start.id, &selected, |new| {
         Some(NewRun {
             runtime: runtime(host, new, &start, &token),
             work: stored(&start.work),
+            directories: start.work.own_dirs.iter().map(|path| path.0.clone()).collect(),
         })
     })?;
     let Some(runtime_id) = made.runtime_id.filter(|_| !made.replayed) else {
@@ -150,6 +153,22 @@ fn not_run(host: &Host, kind: &str) -> Error {
     let message = format!("a {kind} is not run: its policy has no execution rule");
     let hint = host.kinds().ok().map(|kinds| format!("kinds are {}", kinds.join(", ")));
     Invalid::new("kind", message, hint).into()
+}
+
+/// Judges the directories that a run is to own, before anything is made: one that could never be removed is no run's.
+fn own_directories(host: &Host, work: &Work) -> Result<(), Error> {
+    let ours = [Protected::inside(
+        real_path(host.config().home()),
+        "runwarden keeps its own there",
+    )];
+    for directory in &work.own_dirs {
+        let path = path_of(&directory.0);
+        if let Some(why) = removal_refusal(&path, &ours) {
+            let message = format!("{} cannot be a run's own: {why}", path.display());
+            return Err(Invalid::new("own_dir", message, None).into());
+        }
+    }
+    Ok(())
 }
 
 fn token() -> Result<String, Error> {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
+    StoreError, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -127,6 +128,34 @@ impl Store for FakeStore {
     }
 
     fn remove_component(&self, _: &str, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn resources(&self, _: &[Reference]) -> Result<Vec<Resource>, StoreError> {
+        never()
+    }
+
+    fn drop_runtimes(&self, _: &Entity, _: Rows, _: &[AdminEvent]) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn drop_resource(&self, _: i64) -> Result<(), StoreError> {
+        never()
+    }
+
+    fn remove(&self, _: &Entity, _: &AdminEvent) -> Result<Removed, StoreError> {
+        never()
+    }
+
+    fn oldest(&self, _: i64, _: usize) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
+    fn journal_page(&self, _: &JournalPage) -> Result<OldRows, StoreError> {
+        never()
+    }
+
+    fn prune_journal(&self, _: &JournalPage, _: &[i64], _: &AdminEvent) -> Result<usize, StoreError> {
         never()
     }
 }

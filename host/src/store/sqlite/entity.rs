@@ -6,7 +6,7 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::runtime;
+use super::{removal, runtime};
 use crate::model::{Change, Entity, NewEntity, PolicyPin, Reason, Reference, Structural};
 use crate::store::{Applied, Created, EffectSet, NewRun, StoreError};
 
@@ -112,7 +112,7 @@ pub(crate) fn not_installed(digest: &str) -> StoreError {
 }
 
 /// Counts an entity in or out at its component: the only place that writes `in_use`.
-fn count_pin(db: &Db, component: i64, change: i64) -> rusqlite::Result<()> {
+pub(super) fn count_pin(db: &Db, component: i64, change: i64) -> rusqlite::Result<()> {
     db.write(
         "UPDATE components SET in_use = in_use + ?2 WHERE component = ?1",
         params![component, change],
@@ -205,6 +205,9 @@ fn add_run(db: &Db, row: i64, run: &NewRun) -> rusqlite::Result<i64> {
         "INSERT INTO works (entity, work) VALUES (?1, ?2)",
         params![row, json(&run.work.0)],
     )?;
+    for directory in &run.directories {
+        removal::register(db, row, directory, run.runtime.created_at)?;
+    }
     runtime::insert(db, row, &run.runtime)
 }
 

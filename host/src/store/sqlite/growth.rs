@@ -9,7 +9,7 @@ use super::tests::place;
 use super::{Counts, OpenMode, SqliteStore};
 use crate::model::{Entity, KeyUse};
 use crate::store::samples::{self, Success, moment};
-use crate::store::{EntityQuery, HistoryQuery, Lookup, Scope, Store};
+use crate::store::{EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows, Scope, Store};
 
 /// What a call may scan without an index's constraint: the rows that it answers, walked newest first.
 const LIMIT: usize = 20;
@@ -160,6 +160,45 @@ const FINDING: [Call; 10] = [
     }),
 ];
 
+/// The first page of a journal in which everything is old.
+fn old_page(journal: Journal) -> JournalPage {
+    JournalPage {
+        journal,
+        after: 0,
+        before: moment(1 << 40),
+        limit: LIMIT,
+    }
+}
+
+/// Calls that take something away, and those that find what may go.
+const REMOVING: [Call; 6] = [
+    ("resources", |store| {
+        assert_eq!(store.resources(&[entity(store, 7).reference]).unwrap(), [])
+    }),
+    ("drop runtimes", |store| {
+        assert!(
+            store
+                .drop_runtimes(&entity(store, 12), Rows::WithoutToken, &[])
+                .unwrap()
+        )
+    }),
+    ("remove", |store| {
+        let event = samples::admin_event("entity_removed", "run/id0000012");
+        assert_eq!(store.remove(&entity(store, 12), &event).unwrap(), Removed::Gone);
+    }),
+    ("oldest", |store| {
+        assert_eq!(store.oldest(7, LIMIT).unwrap().len(), LIMIT)
+    }),
+    ("old history", |store| {
+        assert_eq!(store.journal_page(&old_page(Journal::History)).unwrap().rows, [12])
+    }),
+    ("prune history", |store| {
+        let event = samples::admin_event("history_pruned", "history");
+        let page = old_page(Journal::History);
+        assert_eq!(store.prune_journal(&page, &[11, 12, 13], &event).unwrap(), 1);
+    }),
+];
+
 type Select = fn(&mut EntityQuery);
 
 /// Listings, with how many entities they find.
@@ -232,7 +271,7 @@ fn no_call_does_more_work_in_a_larger_store() {
             grown.push(format!("{name}: {few:?} in the small store, {many:?} in the large one"));
         }
     };
-    for (name, call) in SINGLE.into_iter().chain(FINDING) {
+    for (name, call) in SINGLE.into_iter().chain(FINDING).chain(REMOVING) {
         compare(name, measure(&small, call), measure(&large, call));
     }
     for (name, select, expected) in LISTINGS {

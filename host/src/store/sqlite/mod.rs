@@ -20,6 +20,7 @@ mod image;
 mod place;
 mod query;
 mod readers;
+mod removal;
 mod reserve;
 mod runtime;
 mod schema;

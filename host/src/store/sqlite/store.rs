@@ -11,11 +11,12 @@ use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
 use super::writer::{Answer, Command, Writer};
-use super::{activation, belongings, entity, history, image, place, query, runtime};
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Runtime};
+use super::{activation, belongings, entity, history, image, place, query, removal, runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, Installation, Lookup, NewRun, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate,
+    Scope, Store, StoreError, Work,
 };
 
 /// What opening may do.
@@ -297,5 +298,44 @@ impl Store for SqliteStore {
 
     fn activations(&self, kind: &str) -> Result<Vec<Activation>, StoreError> {
         self.read("reading activations", |db| activation::activations(db, kind))
+    }
+
+    fn resources(&self, owners: &[Reference]) -> Result<Vec<Resource>, StoreError> {
+        self.read("reading resources", |db| removal::resources(db, owners))
+    }
+
+    fn drop_runtimes(&self, owner: &Entity, rows: Rows, events: &[AdminEvent]) -> Result<bool, StoreError> {
+        let command = Command::DropRuntimes(Box::new(owner.clone()), rows, events.to_vec());
+        let Answer::Flag(dropped) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(dropped)
+    }
+
+    fn drop_resource(&self, id: i64) -> Result<(), StoreError> {
+        self.write(Command::DropResource(id)).map(drop)
+    }
+
+    fn remove(&self, entity: &Entity, event: &AdminEvent) -> Result<Removed, StoreError> {
+        let command = Command::Remove(Box::new(entity.clone()), event.clone());
+        let Answer::Removed(removed) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(removed)
+    }
+
+    fn oldest(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        self.read("listing entities by age", |db| removal::oldest(db, after_row, limit))
+    }
+
+    fn journal_page(&self, page: &JournalPage) -> Result<OldRows, StoreError> {
+        self.read("looking for old rows", |db| removal::journal_page(db, page))
+    }
+
+    fn prune_journal(&self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> Result<usize, StoreError> {
+        let Answer::Count(pruned) = self.write(Command::PruneJournal(*page, rows.to_vec(), event.clone()))? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(pruned)
     }
 }

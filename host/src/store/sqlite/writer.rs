@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
-use super::{activation, entity, history, reserve, runtime};
-use crate::model::{AdminEvent, NewEntity, Runtime};
+use super::{activation, entity, history, removal, reserve, runtime};
+use crate::model::{AdminEvent, Entity, NewEntity, Runtime};
 use crate::store::{
-    Activation, Applied, Created, EffectSet, Installation, NewRun, RuntimeAdded, RuntimeUpdate, StoreError,
+    Activation, Applied, Created, EffectSet, Installation, JournalPage, NewRun, Removed, Rows, RuntimeAdded,
+    RuntimeUpdate, StoreError,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -47,6 +48,10 @@ pub(super) enum Command {
     Install(Box<Installation>),
     Activate(Activation, AdminEvent),
     RemoveComponent(String, AdminEvent),
+    DropRuntimes(Box<Entity>, Rows, Vec<AdminEvent>),
+    DropResource(i64),
+    Remove(Box<Entity>, AdminEvent),
+    PruneJournal(JournalPage, Vec<i64>, AdminEvent),
 }
 
 /// What it came to.
@@ -55,6 +60,8 @@ pub(super) enum Answer {
     Applied(Applied),
     RuntimeAdded(RuntimeAdded),
     Flag(bool),
+    Removed(Removed),
+    Count(usize),
     Done,
 }
 
@@ -66,7 +73,8 @@ impl Answer {
             Self::Applied(applied) => matches!(applied, Applied::Written),
             Self::RuntimeAdded(added) => matches!(added, RuntimeAdded::New(_)),
             Self::Flag(flag) => *flag,
-            Self::Done => true,
+            Self::Removed(removed) => matches!(removed, Removed::Gone),
+            Self::Count(_) | Self::Done => true,
         }
     }
 }
@@ -106,6 +114,13 @@ impl Command {
                 Answer::Flag(known)
             }
             Self::RemoveComponent(digest, event) => Answer::Flag(activation::remove(db, digest, event)?),
+            Self::DropRuntimes(owner, rows, events) => Answer::Flag(removal::drop_runtimes(db, owner, *rows, events)?),
+            Self::DropResource(id) => {
+                removal::drop_resource(db, *id)?;
+                Answer::Done
+            }
+            Self::Remove(entity, event) => Answer::Removed(removal::remove(db, entity, event)?),
+            Self::PruneJournal(page, rows, event) => Answer::Count(removal::prune_journal(db, page, rows, event)?),
         })
     }
 
@@ -114,12 +129,15 @@ impl Command {
         match self {
             Self::Create(new, _) => Some(&new.entity.reference.id),
             Self::Apply(effects) => Some(&effects.change.after.reference.id),
+            Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => Some(&entity.reference.id),
             Self::AddRuntime(new, _) => Some(&new.owner.id),
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
             | Self::Activate(..)
-            | Self::RemoveComponent(..) => None,
+            | Self::RemoveComponent(..)
+            | Self::DropResource(_)
+            | Self::PruneJournal(..) => None,
         }
     }
 
@@ -127,6 +145,8 @@ impl Command {
     const fn may_spend_reserve(&self) -> bool {
         match self {
             Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
+            // What makes room may use the room it makes.
+            Self::DropRuntimes(..) | Self::DropResource(_) | Self::Remove(..) | Self::PruneJournal(..) => true,
             Self::Create(..)
             | Self::AddRuntime(..)
             | Self::Install(..)
@@ -146,6 +166,10 @@ impl Command {
             Self::Install(..) => "installing a component",
             Self::Activate(..) => "activating a component",
             Self::RemoveComponent(..) => "removing a component",
+            Self::DropRuntimes(..) => "removing runtime rows",
+            Self::DropResource(_) => "removing a resource",
+            Self::Remove(..) => "removing an entity",
+            Self::PruneJournal(..) => "pruning a journal",
         }
     }
 }

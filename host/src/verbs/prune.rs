@@ -1,0 +1,158 @@
+//! Retention: takes away what has been kept long enough, and nothing that is alive or can be taken up again.
+//!
+//! A plan is made first, from what is seen; `--dry-run` shows it. Then each of its steps looks again and goes through the
+//! code of `rm`: whatever changed meanwhile stays. What a step takes is written to the audit rows before it is touched, or
+//! in the same commit. If we die half-way, the next plan has the rest.
+
+mod plan;
+mod report;
+
+use serde_json::{Value, json};
+
+pub use report::{PruneItem, PruneKind, PruneOutcome, PruneReport};
+
+use crate::crash;
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{Actor, AdminEvent, Bytes, Hold, Protected, Retention, Shim};
+use crate::process::{Emptied, Found, RunDir, remove_tree};
+use crate::store::Journal;
+use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
+use crate::verbs::remove::{ClearResult, Keep, Removing, in_words, remove_node};
+use plan::{Act, Judged, held, plan, shim};
+
+/// How many rows are looked at, or taken, in one step.
+const BATCH_ROWS: usize = 500;
+
+/// What a retention asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pruning {
+    /// How long things are kept.
+    pub retention: Retention,
+    /// Who asks.
+    pub actor: Actor,
+    /// Places that must not be removed, beside those the host knows.
+    pub protected: Vec<Protected>,
+}
+
+/// What would be taken away.
+///
+/// # Errors
+/// The inventory or the directory of the runs cannot be read: nothing is concluded from what is missing.
+pub fn plan_prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
+    let (steps, notes) = plan(host, asked)?;
+    let items = steps.into_iter().map(|step| step.item).collect();
+    Ok(PruneReport { items, notes })
+}
+
+/// Takes away what [`plan_prune`] shows.
+///
+/// # Errors
+/// As for the plan, with nothing done; or the store failed in between: what is left comes again.
+pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
+    let (steps, notes) = plan(host, asked)?;
+    crash::point("prune.planned");
+    let mut items = Vec::with_capacity(steps.len());
+    for step in steps {
+        let mut item = step.item;
+        if item.outcome == PruneOutcome::Planned {
+            item.outcome = act(host, asked, &item, step.act)?;
+            crash::point("prune.step");
+        }
+        items.push(item);
+    }
+    host.wake();
+    Ok(PruneReport { items, notes })
+}
+
+fn act(host: &Host, asked: &Pruning, item: &PruneItem, act: Act) -> Result<PruneOutcome, Error> {
+    match act {
+        Act::Entity(judged) => act_on_entity(host, asked, item, &judged),
+        Act::Stray(found) => remove_stray(host, asked, &found),
+        Act::Journal(page, rows) => {
+            let action = match page.journal {
+                Journal::History => "history_pruned",
+                Journal::Audit => "audit_pruned",
+            };
+            let details = json!({"rows": rows.len(), "before": page.before.to_rfc3339()});
+            let event = event(host, asked, (action, None), details);
+            host.store().prune_journal(&page, &rows, &event)?;
+            Ok(PruneOutcome::Done)
+        }
+    }
+}
+
+fn event(host: &Host, asked: &Pruning, (action, target): (&str, Option<String>), details: Value) -> AdminEvent {
+    AdminEvent {
+        id: 0,
+        at: host.now(),
+        action: action.to_owned(),
+        target,
+        actor: asked.actor.to_string(),
+        details,
+    }
+}
+
+/// Looks again, with what the inventory and everything else says now, and acts if nothing speaks against it.
+fn act_on_entity(host: &Host, asked: &Pruning, item: &PruneItem, planned: &Judged) -> Result<PruneOutcome, Error> {
+    let Some(entity) = host.store().load(&planned.id)? else {
+        return Ok(PruneOutcome::Done);
+    };
+    let is_same = entity.version == planned.version;
+    let node = Node::read(host, entity)?;
+    let held = held(host, &node);
+    if !is_same || held.is_some() {
+        let why = held.map_or("it changed", Hold::words);
+        return Ok(PruneOutcome::Kept(format!("{why} since the plan was made")));
+    }
+    let protected = protected(host, &asked.protected, std::slice::from_ref(&node))?;
+    if let Some(why) = directories_doubt(host, &node, &protected) {
+        return Ok(PruneOutcome::Kept(why));
+    }
+    let (keep, action) = match item.kind {
+        PruneKind::Logs => return remove_logs(host, asked, item, &node),
+        PruneKind::Record => (Keep::Nothing, "record_pruned"),
+        PruneKind::Directories | PruneKind::Stray | PruneKind::History | PruneKind::Audit => {
+            (Keep::Record, "directories_pruned")
+        }
+    };
+    let actor = &asked.actor;
+    let cleared = remove_node(host, &node, &Removing { keep, action, actor })?;
+    Ok(match cleared.result {
+        ClearResult::Removed | ClearResult::Cleared => PruneOutcome::Done,
+        ClearResult::Kept | ClearResult::Shared => PruneOutcome::Kept(cleared.message.unwrap_or_default()),
+    })
+}
+
+fn remove_logs(host: &Host, asked: &Pruning, item: &PruneItem, node: &Node) -> Result<PruneOutcome, Error> {
+    let details = json!({"bytes": item.bytes});
+    let target = item.reference.clone();
+    host.store()
+        .record(&[event(host, asked, ("logs_pruned", target), details)], &[])?;
+    crash::point("prune.audited");
+    Ok(match node.directory(host).remove_logs() {
+        Ok(()) => PruneOutcome::Done,
+        Err(error) => PruneOutcome::Kept(in_words(&error)),
+    })
+}
+
+/// Removes a directory that the inventory still does not name.
+fn remove_stray(host: &Host, asked: &Pruning, found: &Found) -> Result<PruneOutcome, Error> {
+    let id = String::from_utf8_lossy(&found.name).into_owned();
+    if host.store().load(&id)?.is_some() || shim(&RunDir::at(found.path.clone())) == Shim::MayLive {
+        return Ok(PruneOutcome::Kept("something was started in it since".to_owned()));
+    }
+    let protected = protected(host, &asked.protected, &[])?;
+    if let Some(why) = run_directory_doubt(&found.path, &protected) {
+        return Ok(PruneOutcome::Kept(why));
+    }
+    let path = Bytes::from(found.path.as_os_str());
+    let details = json!({"path": path, "bytes": found.bytes});
+    host.store()
+        .record(&[event(host, asked, ("stray_pruned", None), details)], &[])?;
+    crash::point("prune.audited");
+    Ok(match remove_tree(&found.path) {
+        Ok(Emptied::Removed { .. } | Emptied::Absent) => PruneOutcome::Done,
+        Err(error) => PruneOutcome::Kept(in_words(&error)),
+    })
+}
