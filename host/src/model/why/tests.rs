@@ -345,7 +345,7 @@ fn a_start_that_failed_is_told_by_its_stage() {
     ] {
         for evidence in failed(stage, errno) {
             let next = if errno == 28 {
-                REPAIR
+                "runwarden doctor"
             } else {
                 "runwarden show run/one --command"
             };
@@ -353,7 +353,7 @@ fn a_start_that_failed_is_told_by_its_stage() {
         }
     }
     let [full, _] = failed("reserve", 28);
-    over("failed", "run.failed.spawn_error", full).says("no room for the record of its end", REPAIR);
+    over("failed", "run.failed.spawn_error", full).says("no room for the record of its end", "runwarden doctor");
 }
 
 #[test]

@@ -267,7 +267,7 @@ mod tests {
         let find = |name| all.iter().find(|check| check.name == name).expect("it is checked");
         assert_eq!(find("runs").message, "1 running as they should be, 2 told below");
         assert_eq!(find("orphans").result, CheckResult::Bad);
-        assert_eq!(find("orphans").hint.as_deref(), Some("runwarden kill run/b"));
+        assert_eq!(find("orphans").hint.as_deref(), Some(FIX));
         assert!(find("elsewhere").message.contains("run/c"));
         assert_eq!(find("lingering").result, CheckResult::Ok);
     }
