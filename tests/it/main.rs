@@ -1,6 +1,7 @@
 //! Tests of the whole program: the binary is run as a user runs it, in a home of its own.
 
 mod adoption;
+mod adversity;
 mod causes;
 mod compiling;
 mod containment;

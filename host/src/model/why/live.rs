@@ -35,7 +35,7 @@ pub(super) fn running(case: &Case<'_>, runtime: &Runtime) -> Explanation {
         Sight::Held(processes) => held(case, runtime, processes),
         Sight::Unheld(processes) => unheld(case, processes),
         Sight::Gone(seen) => gone(case, runtime, *seen),
-        Sight::Unjudged(unjudged, lock) => unjudged_by(runtime, unjudged, *lock),
+        Sight::Unjudged(unjudged, lock) => unjudged_by(case, runtime, unjudged, *lock),
     }
 }
 
@@ -52,7 +52,7 @@ fn elsewhere(runtime: &Runtime) -> Explanation {
         .then(format!("runwarden runtime release {}", runtime.id))
 }
 
-fn unjudged_by(runtime: &Runtime, unjudged: &Unjudged, lock: ShimLock) -> Explanation {
+fn unjudged_by(case: &Case<'_>, runtime: &Runtime, unjudged: &Unjudged, lock: ShimLock) -> Explanation {
     let host = &runtime.place.host;
     let headline = match (unjudged.word, lock) {
         (KillRefusal::Remote | KillRefusal::HostMismatch, _) => {
@@ -71,12 +71,20 @@ fn unjudged_by(runtime: &Runtime, unjudged: &Unjudged, lock: ShimLock) -> Explan
         }
     };
     let answer = Explanation::new(headline).with("unjudged", unjudged.message.clone());
-    match lock {
-        ShimLock::Held => answer.with("shim's lock", "held: its shim lives"),
+    let answer = match lock {
+        ShimLock::Held => return answer.with("shim's lock", "held: its shim lives").then(REPAIR),
         ShimLock::Free => answer.with("shim's lock", "free: its shim is gone; what it started may live on"),
         ShimLock::Unknown => answer,
+    };
+    if unjudged.word == KillRefusal::PermissionDenied {
+        return answer.then(REPAIR);
     }
-    .then(REPAIR)
+    answer
+        .with(
+            "if it is gone",
+            "only somebody who knows can say so, and it is recorded who did",
+        )
+        .then(format!("{} --declare-gone --note HOW_YOU_KNOW", case.command("kill")))
 }
 
 fn starting(case: &Case<'_>, runtime: &Runtime) -> Explanation {

@@ -307,7 +307,13 @@ fn what_cannot_be_seen_from_here_is_unknown_and_never_dead() {
         ),
     ] {
         let known = unjudged(word, lock);
-        known.says(headline, REPAIR);
+        let next = match (word, lock) {
+            (KillRefusal::PermissionDenied, _) | (_, ShimLock::Held) => REPAIR,
+            _ => "runwarden kill",
+        };
+        known.says(headline, next);
+        let declared = known.explained().next[0].contains("--declare-gone");
+        assert_eq!(declared, next != REPAIR, "{headline}");
         known.knows("unjudged", "said the judge");
     }
     let remote = alive(&[]).sight(Sight::Nothing).with(|known| {

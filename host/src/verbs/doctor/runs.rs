@@ -3,7 +3,7 @@
 use super::{Check, CheckResult};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Runtime, RuntimeKind, RuntimeState, START_GRACE, ShimLock, Sight, Timestamp};
+use crate::model::{Runtime, RuntimeKind, RuntimeState, START_GRACE, Sight, Timestamp};
 use crate::verbs::settle::exit_record;
 use crate::verbs::why::look;
 
@@ -68,7 +68,8 @@ fn matter(runtime: &Runtime, sight: &Sight, recorded: Recorded, now: Timestamp) 
         _ if runtime.stop_unconfirmed => Matter::Unconfirmed,
         _ if recorded == Recorded::Unreadable => Matter::Unreadable,
         _ if recorded == Recorded::Yes && !ended => Matter::EndWaits,
-        Sight::Unheld(_) | Sight::Gone(_) | Sight::Unjudged(_, ShimLock::Free) => Matter::Orphan,
+        Sight::Unheld(_) | Sight::Gone(_) => Matter::Orphan,
+        // Without its shim too: what it started may live on where nobody can look from here, and nothing repairs that.
         Sight::Unjudged(..) => Matter::Unseen,
         Sight::Held(_) if runtime.state == RuntimeState::Lingering => Matter::Lingering,
         Sight::Held(_) => Matter::None,
@@ -187,7 +188,7 @@ fn named(references: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DurationMs, KillRefusal, Reference, SeenGone, Unjudged};
+    use crate::model::{DurationMs, KillRefusal, Reference, SeenGone, ShimLock, Unjudged};
     use crate::store::samples::{moment, new_run};
 
     fn runtime(state: RuntimeState) -> Runtime {
@@ -215,7 +216,7 @@ mod tests {
             (running, gone(), Recorded::No, Matter::Orphan),
             (running, Sight::Unheld(Vec::new()), Recorded::No, Matter::Orphan),
             (lingering, gone(), Recorded::Yes, Matter::Orphan),
-            (running, unjudged(ShimLock::Free), Recorded::No, Matter::Orphan),
+            (running, unjudged(ShimLock::Free), Recorded::No, Matter::Unseen),
             (running, unjudged(ShimLock::Held), Recorded::No, Matter::Unseen),
             (running, unjudged(ShimLock::Unknown), Recorded::No, Matter::Unseen),
         ];

@@ -1,0 +1,226 @@
+//! What happens around a run while it runs: the binary is replaced, the store is changed by another version, the clock is
+//! set, the program or its directory is removed, a container starts anew over its volume.
+
+use std::process::Command;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::harness::{Home, PROGRAM, lives, opened, until};
+
+/// A detached run that waits at a gate of its own and then exits with 7.
+fn waiting(home: &Home, program: &str, id: &str) -> std::path::PathBuf {
+    let (gate, told) = (home.gate(&format!("{id}.gate")), home.path(id));
+    let script = format!("echo $$ > {}; read x < {}; exit 7", told.display(), gate.display());
+    let mut command = Command::new(program);
+    command.args(["run", "--detach", "--id", id, "--", "sh", "-c", &script]);
+    command.env("RUNWARDEN_HOME", home.home()).current_dir(home.path("."));
+    assert!(command.output().expect("the program starts").status.success());
+    home.told(id);
+    gate
+}
+
+fn database(home: &Home) -> Connection {
+    Connection::open(home.home().join("state.db")).expect("the store")
+}
+
+/// The status as it is stored, without a look at the run.
+fn stored(home: &Home, id: &str) -> String {
+    let sql = "SELECT status FROM entities JOIN entity_ids USING (entity) WHERE entity_ids.id = ?1";
+    let store = database(home);
+    store.query_row(sql, [id], |row| row.get(0)).expect("a row of ours")
+}
+
+fn ended_with_7(shown: &Value) {
+    assert_eq!(
+        (&shown["status"], &shown["fields"]["exit_code"]),
+        (&json!("failed"), &json!(7)),
+        "{shown}"
+    );
+}
+
+#[test]
+fn an_end_is_recorded_although_the_binary_that_started_the_run_was_removed() {
+    let home = Home::new();
+    let copy = home.path("runwarden-of-yesterday");
+    std::fs::copy(PROGRAM, &copy).expect("a copy");
+    let gate = waiting(&home, &copy.to_string_lossy(), "one");
+    std::fs::remove_file(&copy).expect("a copy of ours");
+    let _open = opened(&gate);
+    // Nobody reads the run: its own finishing command records it, from the image that the shim kept.
+    until("the end is in the store", || stored(&home, "one") == "failed");
+    ended_with_7(&home.over("one"));
+}
+
+#[test]
+fn an_end_is_recorded_although_the_binary_was_replaced_by_another_version() {
+    let home = Home::new();
+    let copy = home.path("runwarden-in-use");
+    std::fs::copy(PROGRAM, &copy).expect("a copy");
+    let gate = waiting(&home, &copy.to_string_lossy(), "one");
+    let next = home.path("runwarden-next");
+    std::fs::copy(PROGRAM, &next).expect("a copy");
+    std::fs::rename(&next, &copy).expect("an upgrade");
+    let _open = opened(&gate);
+    until("the end is in the store", || stored(&home, "one") == "failed");
+    ended_with_7(&home.over("one"));
+}
+
+#[test]
+fn an_end_that_the_version_of_its_run_could_not_record_is_recorded_by_the_next_that_can() {
+    let home = Home::new();
+    let gate = waiting(&home, PROGRAM, "one");
+    let store = database(&home);
+    let format: i64 = store
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .expect("a number");
+    // As after a newer Runwarden had been here: its format is not this one's.
+    store.pragma_update(None, "user_version", 9999).expect("a number");
+    let _open = opened(&gate);
+    let log = home.of_run("one", "finish.log");
+    until("its finishing command has said why it cannot", || {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("newer"))
+    });
+    assert_eq!(home.exit_record("one")["exit_code"], 7);
+    home.run(&["show", "one"]).exits(74);
+    store.pragma_update(None, "user_version", format).expect("a number");
+    ended_with_7(&home.json(&["show", "one"]));
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_no_run_shorter_than_nothing() {
+    let home = Home::new();
+    home.run(&["run", "--detach", "--id", "one", "--", "sh", "-c", "exit 7"])
+        .exits(0);
+    home.over("one");
+    // As if the clock had been set back by a day between start and end.
+    let day = 86_400_000;
+    for column in ["created_at_ms", "updated_at_ms"] {
+        let sql = format!("UPDATE entities SET {column} = {column} + {day}");
+        database(&home).execute(&sql, []).expect("a row");
+    }
+    let shown = home.json(&["show", "one"]);
+    let took = shown["fields"]["duration_ms"].as_i64();
+    assert!(
+        took.is_some_and(|ms| (0..60_000).contains(&ms)),
+        "measured by a clock nobody sets: {shown}"
+    );
+    for words in [
+        &["ls"][..],
+        &["show", "one"],
+        &["history", "one"],
+        &["why", "one"],
+        &["doctor"],
+    ] {
+        let told = home.done(words);
+        let negative = told.split_whitespace().any(|word| {
+            word.strip_prefix('-')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        assert!(!negative, "{words:?}: {told}");
+    }
+    home.run(&["wait", "one"]).exits(1);
+}
+
+#[test]
+fn a_run_whose_directory_and_program_are_removed_goes_on_to_its_own_end() {
+    let home = Home::new();
+    let (gate, work) = (home.gate("gate"), home.path("work"));
+    std::fs::create_dir(&work).expect("a directory");
+    let script = work.join("program");
+    let text = format!(
+        "#!/bin/sh\necho $$ > {}\nread x < {}\nexit 7\n",
+        home.path("one").display(),
+        gate.display()
+    );
+    std::fs::write(&script, text).expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&script, mode).expect("a script of ours");
+    home.detach("one", &["--cwd", &work.to_string_lossy(), "--", "./program"]);
+    let pid = home.told("one");
+    std::fs::remove_dir_all(&work).expect("a directory of ours");
+    assert_eq!(home.json(&["show", "one"])["status"], "running");
+    home.done(&["why", "one"]);
+    assert!(lives(&pid));
+    let _open = opened(&gate);
+    ended_with_7(&home.over("one"));
+    home.done(&["rm", "one"]);
+}
+
+/// Whether namespaces of processes can be made here.
+fn containers_are_to_be_had() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"]);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// A shell script that is started in a container, which begins and ends with it.
+fn container(home: &Home, script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let namespaces = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ];
+    command.args(namespaces).args(["sh", "-c", script]);
+    command
+        .env("RUNWARDEN_HOME", home.home())
+        .env("rw", PROGRAM)
+        .current_dir(home.path("."));
+    command
+}
+
+/// What a script in a container wrote.
+fn in_a_container(home: &Home, script: &str) -> String {
+    let output = container(home, script).output().expect("unshare starts");
+    assert!(
+        output.status.success(),
+        "{script}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn a_container_that_starts_anew_over_its_volume_ends_no_run_by_guessing() {
+    if !containers_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let gate = home.gate("gate");
+    let start = format!(
+        "$rw run --detach --id one -- sh -c 'echo $$ > {}; exec sleep 600'; read x < {}",
+        home.path("one").display(),
+        gate.display()
+    );
+    let mut first = container(&home, &start).spawn().expect("unshare starts");
+    home.told("one");
+    // Held, so that no later container is given the number of this one's namespace.
+    let namespace = format!("/proc/{}/ns/pid_for_children", first.id());
+    let _held = std::fs::File::open(namespace).expect("a namespace");
+    let _open = opened(&gate);
+    assert!(first.wait().expect("a child").success());
+    // The container is gone, and with it every process of it; the next one has processes of its own.
+    let script = "$rw doctor --fix > /dev/null; $rw show one --json";
+    let shown: Value = serde_json::from_str(&in_a_container(&home, script)).expect("a document");
+    assert_eq!(shown["status"], "running", "{shown}");
+    let refused = in_a_container(&home, "$rw kill one --json; test $? = 1");
+    let refused: Value = serde_json::from_str(&refused).expect("a document");
+    assert_eq!(refused["targets"][0]["signal"], "namespace_mismatch", "{refused}");
+    assert!(in_a_container(&home, "$rw why one").contains("--declare-gone"));
+    let declared = in_a_container(
+        &home,
+        "$rw kill one --declare-gone --note 'the container is gone' --json",
+    );
+    let declared: Value = serde_json::from_str(&declared).expect("a document");
+    assert_eq!(declared["complete"], true, "{declared}");
+    let shown: Value = serde_json::from_str(&in_a_container(&home, "$rw show one --json")).expect("a document");
+    assert_eq!(
+        (&shown["terminal"], &shown["fields"]["exit_code"]),
+        (&json!(true), &Value::Null),
+        "{shown}"
+    );
+}
