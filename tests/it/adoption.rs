@@ -381,10 +381,14 @@ fn a_row_of_another_machine_is_left_alone() {
     ended(&worker);
     let store = Connection::open(home.home().join("state.db")).expect("the store");
     store
-        .execute("UPDATE runtimes SET host = 'elsewhere'", [])
+        .execute("UPDATE runtimes SET host = host || '-elsewhere'", [])
         .expect("a row of another machine");
     let shown = home.json(&["show", "one"]);
     assert_eq!((&shown["status"], &shown["version"]), (&json!("running"), &json!(1)));
+    store
+        .execute("UPDATE runtimes SET host = replace(host, '-elsewhere', '')", [])
+        .expect("a row of this machine");
+    home.over("one");
 }
 
 #[test]
