@@ -80,8 +80,13 @@ fn a_run_whose_shim_was_killed_is_adopted_and_ends_with_its_true_code_and_whole_
 #[test]
 fn a_program_that_writes_while_nobody_reads_waits_and_loses_nothing() {
     let home = Home::new();
-    // Far more than a pipe holds.
-    orphaned(&home, "one", "head -c 1000000 /dev/zero | tr '\\0' x; echo; exit 3");
+    // Far more than a pipe holds; it begins when its shim is gone.
+    orphaned(
+        &home,
+        "one",
+        "read x < $gate; head -c 1000000 /dev/zero | tr '\\0' x; echo; exit 3",
+    );
+    let _gate = go(&home, "one");
     assert_eq!(home.over("one")["fields"]["exit_code"], 3);
     assert_eq!(home.done(&["logs", "one"]).len(), 1_000_000);
 }
@@ -107,8 +112,12 @@ fn a_program_that_died_by_a_signal_after_its_shim_is_told_so() {
 fn an_end_that_nobody_watched_has_its_true_signal_or_none() {
     let home = Home::new();
     let worker = orphaned(&home, "one", "read x < $gate");
+    let group = home.json(&["runtime", "ls"])[0]["cgroup"]
+        .as_str()
+        .map(std::path::PathBuf::from);
     ended(&worker);
     let over = home.over("one");
+    assert!(group.is_none_or(|group| !group.exists()), "its cgroup is left");
     let fields = &over["fields"];
     assert_eq!(
         (&over["status"], &fields["exit_code"]),
@@ -372,10 +381,14 @@ fn a_row_of_another_machine_is_left_alone() {
     ended(&worker);
     let store = Connection::open(home.home().join("state.db")).expect("the store");
     store
-        .execute("UPDATE runtimes SET host = 'elsewhere'", [])
+        .execute("UPDATE runtimes SET host = host || '-elsewhere'", [])
         .expect("a row of another machine");
     let shown = home.json(&["show", "one"]);
     assert_eq!((&shown["status"], &shown["version"]), (&json!("running"), &json!(1)));
+    store
+        .execute("UPDATE runtimes SET host = replace(host, '-elsewhere', '')", [])
+        .expect("a row of this machine");
+    home.over("one");
 }
 
 #[test]

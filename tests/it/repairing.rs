@@ -140,7 +140,7 @@ fn the_sweep_ends_what_is_gone_and_what_follows_from_it_and_nothing_else() {
 #[test]
 fn the_operators_word_ends_what_cannot_be_judged_and_nothing_else() {
     let home = Home::new();
-    let worker = orphaned(&home, "one", &[]);
+    let worker = orphaned(&home, "one", &["--contain", "subreaper"]);
     let word = ["kill", "one", "--declare-gone", "--note", "it was removed", "--json"];
     home.run(&word[..3]).exits(64);
     let refused = home.run(&word).exits(1).document();

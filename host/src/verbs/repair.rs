@@ -215,6 +215,10 @@ fn carry_out(host: &Host, entity: Entity, case: &Case) -> Result<Entity, Error> 
         model::Repair::Complete => complete(host, &entity, case)?,
         model::Repair::End(how) => end(host, &entity, case, how)?,
     }
+    if case.decision != model::Repair::Adopt {
+        // Nobody is left who would; one that has members is not removed.
+        unheld(host, &case.runtime)?.remove_cgroup();
+    }
     Ok(host.store().load(&entity.reference.id)?.unwrap_or(entity))
 }
 

@@ -13,7 +13,7 @@ use crate::model::{
     StaleVerdict, Standing, Transition, plan_stale,
 };
 use crate::store::{EntityQuery, RuntimeUpdate, Scope};
-use crate::verbs::identity::{standing, unreadable};
+use crate::verbs::identity::{standing, unheld, unreadable};
 use crate::verbs::repair::Act;
 use crate::verbs::settle::{newest_runtime, settle};
 use crate::verbs::transition::{TransitionOutcome, write};
@@ -170,7 +170,11 @@ fn end(
         at: host.now(),
         ..RuntimeUpdate::default()
     });
-    Ok(match write(host, entity, &command, update.as_slice())? {
+    let outcome = write(host, entity, &command, update.as_slice())?;
+    if let Some(runtime) = runtime {
+        unheld(host, runtime)?.remove_cgroup();
+    }
+    Ok(match outcome {
         TransitionOutcome::Applied { .. } => None,
         TransitionOutcome::Conflict(_) => Some("it changed meanwhile".to_owned()),
         TransitionOutcome::Rejected(refusal) => Some(refusal.message),

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Asked, Entity, KillNode, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
 use crate::store::{Scope, StoreError};
-use crate::verbs::identity::{standing, unreadable};
+use crate::verbs::identity::{standing, taken_over, unreadable};
 use crate::verbs::settle::settle;
 
 /// What was found.
@@ -103,6 +103,8 @@ impl Look<'_> {
         let Some(runtime) = newest(host, entity)? else {
             return Ok((fresh(host, entity)?, None, Standing::Nothing));
         };
+        // What cannot be read is told by the look that follows.
+        let runtime = taken_over(host, runtime.clone()).unwrap_or(runtime);
         // Before the exit file is read: a shim that is gone had written it.
         let standing = standing(host, &runtime).unwrap_or_else(|error| unreadable(&error));
         let settled = self.settled(fresh(host, entity)?)?;
