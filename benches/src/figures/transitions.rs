@@ -10,7 +10,7 @@ use runwarden_host::model::Entity;
 use super::raw::Raw;
 use super::{ping, time};
 use crate::floor::Floor;
-use crate::harness::{Effort, Home, Row, Sample, Target, Written, interleave, measured, median};
+use crate::harness::{Effort, Home, Row, Sample, Target, interleave, measured, median};
 
 pub(super) const CALLERS: usize = 64;
 const BATCH_MAX: usize = 512;
@@ -46,10 +46,6 @@ fn one(effort: Effort) -> Result<Vec<Row>> {
             Ok(())
         })
     };
-    // The process has committed before, so the log is not begun anew from here on until it is four times as long.
-    let before = Written::of(&home.database())?;
-    let first = steps(&host)?;
-    let each = Written::of(&home.database())?.each(before, first.operations)?;
     let by_hand = || {
         measured(operations, || {
             (0..count).try_for_each(|_| {
@@ -61,11 +57,6 @@ fn one(effort: Effort) -> Result<Vec<Row>> {
     let (ours, floor) = interleave(rounds, || steps(&host), by_hand)?;
     let mut rows = vec![compared("transitions, one caller / raw rusqlite", &ours, &floor, 0.8)];
     rows.push(Row::fact("processor time of each", cpu(&ours), cpu(&floor)));
-    rows.push(Row::fact(
-        "log, commits, processes of each",
-        format!("{each}, 0"),
-        String::new(),
-    ));
     let mut version = 1;
     let leanly = || {
         measured(operations, || {

@@ -15,10 +15,11 @@ const OPERATIONS: u64 = 8;
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Creations, starts, ends, and transitions of 64 callers.
+/// Creations, starts, ends, and transitions of one and of 64 callers.
 pub(super) fn figure(_: Effort) -> Result<Vec<Row>> {
     let mut rows = vec![creations()?];
     rows.extend(runs()?);
+    rows.push(caller()?);
     rows.push(callers()?);
     Ok(rows)
 }
@@ -51,6 +52,19 @@ fn runs() -> Result<[Row; 2]> {
         until_ended(&home)
     })?;
     Ok([started, ended])
+}
+
+fn caller() -> Result<Row> {
+    let home = Home::new()?;
+    let host = transitions::prepared(&home)?;
+    let mut entity = ping::make(&host, "one")?;
+    let steps = || -> Result<()> {
+        for _ in 0..OPERATIONS {
+            entity = ping::step(&host, &entity)?;
+        }
+        Ok(())
+    };
+    row(&home, "a transition of one caller", "0", steps)
 }
 
 fn callers() -> Result<Row> {
