@@ -61,6 +61,12 @@ fn a_tree_hangs_processes_below_their_run_and_children_below_their_parents() {
     assert!(shown[2].starts_with("   └─ ") && shown[2].contains("sh -c"), "{tree}");
     assert!(shown[3].starts_with(&format!("      └─ {}", child.trim())), "{tree}");
     assert!(shown[3].contains("sleep 601"), "{tree}");
+    let narrow = home
+        .run_with(&["ls", "--tree", "--processes"], &[("COLUMNS", "40")])
+        .exits(0)
+        .out;
+    assert!(narrow.contains("sleep 601"), "{narrow}");
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     let one = home.run_with(&["show", "leaf"], &[("COLUMNS", "100")]).exits(0).out;
     assert!(one.contains(&format!("└─ {} sleep 601", child.trim())), "{one}");
     home.done(&["kill", "leaf", "--grace", "100ms"]);

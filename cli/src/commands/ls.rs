@@ -221,6 +221,16 @@ const COLUMNS: [Column; 6] = [
     Column::kept("AGE"),
 ];
 
+/// Where processes are listed, a narrow page keeps what they are rather than the status of the runs they belong to.
+const COLUMNS_WITH_PROCESSES: [Column; 6] = [
+    COLUMNS[0],
+    Column::kept("COMMAND").cut_to(12),
+    Column::expendable("STATUS", 1),
+    COLUMNS[3],
+    COLUMNS[4],
+    COLUMNS[5],
+];
+
 impl Report for Listing {
     fn json(&self) -> Value {
         self.views.iter().map(|view| view.json.clone()).collect()
@@ -230,7 +240,12 @@ impl Report for Listing {
         if self.views.is_empty() {
             return self.empty();
         }
-        let mut table = Table::new(&COLUMNS);
+        let columns = if self.seen.is_empty() {
+            &COLUMNS
+        } else {
+            &COLUMNS_WITH_PROCESSES
+        };
+        let mut table = Table::new(columns);
         let rows = self.rows();
         let depths: Vec<usize> = rows.iter().map(|(depth, _)| *depth).collect();
         for (stem, (_, member)) in stems(&depths).iter().zip(rows) {
