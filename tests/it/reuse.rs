@@ -9,12 +9,13 @@ use runwarden_host::verbs::{IdChoice, Kill, create, kill, plan_kill};
 
 use crate::harness::{host, process};
 
-/// Set for the copy of this test that is in a namespace of its own.
+/// Set for the copy of the test that is in a namespace of its own: how many kills it is to make.
 const INSIDE: &str = "RUNWARDEN_TEST_OF_REUSE";
 /// How often a number is used again while its first holder is judged.
 const JUDGED: usize = 2_000;
-/// How often a kill and the plan of one are made of it, too.
+/// How often a kill and the plan of one are made of it, too; the long suite (`--ignored`) has thousands.
 const KILLED: usize = 300;
+const KILLED_LONG: usize = 3_000;
 const TOKEN: &str = "a-token-that-nobody-carries";
 
 fn unshared(program: &std::ffi::OsStr) -> Command {
@@ -28,20 +29,30 @@ fn unshared(program: &std::ffi::OsStr) -> Command {
 
 #[test]
 fn kill_of_a_reused_pid_signals_nobody_however_often_and_however_fast_it_is_reused() {
-    if std::env::var_os(INSIDE).is_some() {
-        reuse();
-        return;
+    match std::env::var(INSIDE) {
+        Ok(kills) => reuse(kills.parse().expect("a number")),
+        Err(_) => apart(KILLED),
     }
+}
+
+#[test]
+#[ignore = "thousands of kills take minutes"]
+fn kill_of_a_reused_pid_signals_nobody_in_thousands_of_kills() {
+    apart(KILLED_LONG);
+}
+
+/// Has the test above done in a namespace of its own.
+fn apart(kills: usize) {
     let allowed = unshared("true".as_ref()).stderr(Stdio::null()).status();
     if !allowed.is_ok_and(|status| status.success()) {
         // No namespaces for this user: numbers cannot be handed out on purpose.
         return;
     }
     let test = std::env::current_exe().expect("this test");
-    let name = std::thread::current().name().expect("a test has a name").to_owned();
+    let name = "reuse::kill_of_a_reused_pid_signals_nobody_however_often_and_however_fast_it_is_reused";
     let inside = unshared(test.as_os_str())
-        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
-        .env(INSIDE, "1")
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, kills.to_string())
         .output()
         .expect("the namespace was made before");
     let told = String::from_utf8_lossy(&inside.stdout);
@@ -80,12 +91,12 @@ impl Drop for Sleeper {
     }
 }
 
-fn reuse() {
+fn reuse(kills: usize) {
     let home = tempfile::tempdir().expect("a directory");
     let host = host(home.path());
     let here = Place::here(machine_name());
     let (mut judged, mut same_tick) = (0, 0);
-    while judged < JUDGED {
+    while judged < JUDGED.max(kills) {
         let first = Sleeper::new();
         let pid = first.0.id();
         let identity = capture(pid.cast_signed(), &here, TOKEN).expect("it lives");
@@ -109,7 +120,7 @@ fn reuse() {
             ),
             "{answer:?} of {identity:?}"
         );
-        if judged < KILLED {
+        if judged < kills {
             is_ended_alone(&host, &identity);
         }
         assert!(matches!(second.0.try_wait(), Ok(None)), "{pid} was signalled");

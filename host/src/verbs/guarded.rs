@@ -58,7 +58,8 @@ pub(super) fn ask_guard(
     })
 }
 
-/// What functions of the policy may see beside the entity: what its descriptor asked for.
+/// What functions of the policy may see beside the entity: what its descriptor asked for, as it is at one moment. The
+/// entity and its history are those of its version, which the write repeats; what was written to it since is left out.
 pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) -> Result<Surroundings, Error> {
     let reads = &lifecycle.descriptor().reads;
     let children = if reads.children {
@@ -75,6 +76,7 @@ pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) 
             newest: Some(rows),
             ..HistoryQuery::default()
         })?;
+        history.retain(|row| row.version <= entity.version);
         history.reverse();
     }
     let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
