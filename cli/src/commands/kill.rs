@@ -300,8 +300,8 @@ fn add(text: &mut Text, killed: &Killed, depth: usize, page: &Page) {
         wrapped(text, &margin, message, page);
     }
     for survivor in &killed.survivors {
-        let words = Text::of(&margin).and_styled(Style::Bad, "  lives on:");
-        text.line(words.and(" ").and(process(survivor)));
+        let begun = Text::of(&margin).and_styled(Style::Bad, "  lives on:");
+        told(text, begun, (&margin, "  lives on:"), survivor, page);
     }
     let children = killed.children.iter().filter(|child| has_news(child));
     children.for_each(|child| add(text, child, depth + 1, page));
@@ -344,7 +344,24 @@ fn foretell(text: &mut Text, planned: &Planned, page: &Page) {
         wrapped(text, "", why, page);
     }
     for one in &planned.processes {
-        text.line(Text::styled(Style::Dim, "  reaches").and(" ").and(process(one)));
+        told(
+            text,
+            Text::styled(Style::Dim, "  reaches"),
+            ("", "  reaches"),
+            one,
+            page,
+        );
+    }
+}
+
+/// A process behind the words that begin its line, or below them where the page is too narrow.
+fn told(text: &mut Text, begun: Text, (margin, words): (&str, &str), of: &Survivor, page: &Page) {
+    let named = process(of);
+    if fits(margin.len() + words.len() + 1 + named.len(), page) {
+        text.line(begun.and(" ").and(named));
+    } else {
+        text.line(begun);
+        wrapped(text, &format!("{margin}  "), &named, page);
     }
 }
 
