@@ -170,15 +170,7 @@ impl Drop for Home {
 
 impl Home {
     fn kill_all(&self) {
-        let listing = self.command(&["ls", "run", "--live", "--json"]).output();
-        let listing = listing
-            .ok()
-            .and_then(|output| serde_json::from_slice(&output.stdout).ok());
-        let runs: Vec<Value> = listing.unwrap_or_default();
-        for run in runs {
-            let reference = run["ref"].as_str().unwrap_or_default();
-            let _ = self.command(&["kill", "--grace", "0", reference]).output();
-        }
+        let _ = self.command(&["kill", "--all", "--grace", "0"]).output();
     }
 }
 
