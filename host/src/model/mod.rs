@@ -22,6 +22,8 @@ mod repair;
 mod resource;
 mod retention;
 mod runtime;
+#[cfg(test)]
+mod samples;
 mod signal;
 mod stale;
 mod time;

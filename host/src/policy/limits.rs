@@ -35,8 +35,8 @@ pub struct CompileLimits {
 }
 
 impl CompileLimits {
-    /// An interpreter of a whole language, compiled into a component of the largest size admitted, takes a third of the
-    /// time and of the memory; the policies that ship take a tenth of a second.
+    /// Room for a component of nearly the largest size admitted: 7.3 MB of plain code took 6 s of processor time in an
+    /// development build. An interpreter of a whole language was not tried.
     pub const DEFAULT: Self = Self {
         processor: Duration::from_secs(60),
         wall: Duration::from_secs(180),

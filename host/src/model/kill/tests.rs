@@ -2,37 +2,13 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::*;
-use crate::model::{Fields, PolicyPin, Reason, Reference, Structural, Tags, Timestamp};
+use crate::model::samples;
 
 fn entity(kind: &str, status: &str) -> Entity {
     Entity {
-        row: 1,
-        reference: Reference::new(kind, "one"),
-        name: None,
-        status: status.to_owned(),
         terminal: status == "over",
-        success: false,
-        version: 1,
-        reason: Reason::default(),
-        policy: PolicyPin {
-            name: kind.to_owned(),
-            version: "1.0.0".to_owned(),
-            digest: String::new(),
-        },
-        fields: Fields::new(),
-        structural: Structural::default(),
-        tags: Tags::new(),
-        unique_key: None,
-        fence: 0,
-        root: None,
-        generation: 0,
-        chain_parent: None,
-        notify: Value::Null,
-        created_at: Timestamp::from_ms(0),
-        updated_at: Timestamp::from_ms(0),
+        ..samples::entity(kind, status)
     }
 }
 

@@ -6,36 +6,12 @@
 )]
 
 use super::*;
-use crate::model::{
-    Containment, Fields, KillRefusal, Place, PolicyPin, Reason, Reference, RuntimeKind, Structural, Tags, Unjudged,
-};
+use crate::model::{Containment, KillRefusal, Place, Reference, RuntimeKind, Unjudged, samples};
 
 fn entity(status: &str) -> Entity {
     Entity {
-        row: 1,
-        reference: Reference::new("run", "one"),
-        name: None,
-        status: status.to_owned(),
         terminal: status != "running",
-        success: false,
-        version: 1,
-        reason: Reason::default(),
-        policy: PolicyPin {
-            name: "run".to_owned(),
-            version: "1.0.0".to_owned(),
-            digest: "d".to_owned(),
-        },
-        fields: Fields::new(),
-        structural: Structural::default(),
-        tags: Tags::new(),
-        unique_key: None,
-        fence: 0,
-        root: None,
-        generation: 0,
-        chain_parent: None,
-        notify: Value::Null,
-        created_at: Timestamp::from_ms(0),
-        updated_at: Timestamp::from_ms(0),
+        ..samples::entity("run", status)
     }
 }
 

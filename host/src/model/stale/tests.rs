@@ -1,41 +1,13 @@
 //! The sweep, as tables through one function.
 
-use serde_json::Value;
-
 use super::*;
-use crate::model::{Fields, KillRefusal, PolicyPin, Reason, Reference, SeenGone, Structural, Tags, Unjudged};
+use crate::model::{KillRefusal, SeenGone, Unjudged, samples};
 
 const HOUR_MS: i64 = 3_600_000;
 
 fn candidate(kind: &str, standing: Option<Standing>, below: &[Below]) -> Candidate {
-    let entity = Entity {
-        row: 1,
-        reference: Reference::new(kind, "one"),
-        name: None,
-        status: "running".to_owned(),
-        terminal: false,
-        success: false,
-        version: 1,
-        reason: Reason::default(),
-        policy: PolicyPin {
-            name: kind.to_owned(),
-            version: "1.0.0".to_owned(),
-            digest: String::new(),
-        },
-        fields: Fields::new(),
-        structural: Structural::default(),
-        tags: Tags::new(),
-        unique_key: None,
-        fence: 0,
-        root: None,
-        generation: 0,
-        chain_parent: None,
-        notify: Value::Null,
-        created_at: Timestamp::from_ms(0),
-        updated_at: Timestamp::from_ms(0),
-    };
     Candidate {
-        entity,
+        entity: samples::entity(kind, "running"),
         runs_in: (kind == "run").then(|| "running".to_owned()),
         standing,
         below: below.to_vec(),
