@@ -8,6 +8,10 @@ ci:
 test:
     cargo test --workspace --locked
 
+# The tests that take minutes.
+long:
+    cargo test --workspace --locked -- --ignored
+
 # Formatting, lints and documentation, warnings denied.
 lint:
     cargo fmt --all --check

@@ -8,7 +8,7 @@ use crate::errors::Outcome;
 use crate::exit::Exit;
 use crate::output::{Page, Report, Style, Text};
 
-/// Look the machine, the home, the store and the runs over
+/// Look the machine, the home, the store and the runs over; repair what died half-way
 ///
 /// Without --fix nothing is changed. Checked are the kernel and what it lets Runwarden do, what a logout ends, where the home lies and
 /// who may read it, room on the disk, the soundness of the store, and runs that wait for somebody.
