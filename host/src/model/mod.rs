@@ -11,6 +11,7 @@ mod command;
 mod decide;
 mod descriptor;
 mod dispatch;
+mod duration;
 mod ending;
 mod entity;
 mod envelope;
@@ -18,6 +19,7 @@ mod id;
 mod kill;
 mod lifecycle;
 mod measure;
+mod nearest;
 mod notify;
 mod refusal;
 mod repair;
@@ -45,6 +47,7 @@ pub use descriptor::{
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
 pub use dispatch::{DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
+pub use duration::parse_duration;
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
@@ -53,9 +56,10 @@ pub use kill::{
     Asked, KillNode, KillRefusal, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,
-    Source, TIMEOUT_DEFAULT, Transport,
+    Source, TIMEOUT_DEFAULT, TIMEOUT_MAX, Transport, let_out,
 };
 pub use refusal::rejection_event;
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
