@@ -70,6 +70,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden run --die-with-parent --contain cgroup -- ./helper
   runwarden run --kind session --tag team=core --env TOKEN -- agent --task 7
   runwarden run --expect-artifact 'dist/*.tar.gz' -- ./build.sh
+  runwarden run --notify '[\"notify-send\",\"{payload}\"]' -- ./long.sh
 
 EXIT CODES (in the foreground)
   the program's own; 128 + n when signal n ended it; 124 when --timeout did; 1 when it exited with 0 and was no success
@@ -144,6 +145,7 @@ fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
             )),
         }
     }
+    create.notify = args.work.notify.resolved(context, host)?;
     Ok(create)
 }
 
