@@ -10,6 +10,7 @@ mod check;
 mod command;
 mod decide;
 mod descriptor;
+mod digest;
 mod dispatch;
 mod duration;
 mod ending;
@@ -46,6 +47,7 @@ pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
+pub use digest::sha256_hex;
 pub use dispatch::{DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
 pub use duration::parse_duration;
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
