@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use runwarden_host::Host;
-use runwarden_host::model::{NotifyDiagnostic, validate_id};
+use runwarden_host::model::{NotifyDiagnostic, NotifySettings, validate_id};
 use runwarden_host::notify::settings::{Asked, Files, SETTINGS_FILE, Spec};
 use runwarden_host::verbs::notices;
-use serde_json::Value;
 
 use crate::context::{Context, variable};
 use crate::errors::Outcome;
@@ -29,21 +28,24 @@ pub(crate) struct NotifyArgs {
 }
 
 impl NotifyArgs {
-    /// The notify settings of an entity that is created now. What is wrong with them is told in one line, and kept.
+    /// The notify settings of an entity that is created now.
     ///
     /// # Errors
     /// A handler that is named cannot be had, or the store cannot be read.
-    pub(crate) fn resolved(&self, context: &Context, host: &Host) -> Outcome<Value> {
+    pub(crate) fn resolved(&self, host: &Host) -> Outcome<NotifySettings> {
         let asked = match (self.no_notify, self.specs.as_slice()) {
             (true, _) => Asked::Off,
             (false, []) => Asked::Settings,
             (false, specs) => Asked::Told(specs.to_vec()),
         };
-        let settings = notices(host, &files(), &asked)?.settings;
-        if let Some(said) = warning(&settings.diagnostics) {
-            context.output.warn(&said);
-        }
-        Ok(settings.stored())
+        Ok(notices(host, &files(), &asked)?.settings)
+    }
+}
+
+/// Says in one line what is wrong with settings; they hold all the same.
+pub(crate) fn warn(context: &Context, settings: &NotifySettings) {
+    if let Some(said) = warning(&settings.diagnostics) {
+        context.output.warn(&said);
     }
 }
 
@@ -90,7 +92,9 @@ fn spec(word: &str) -> Result<Spec, String> {
         None => return Err("write a program: '[\"prog\", \"{payload}\"]'".to_owned()),
         // Whoever starts it does so from somewhere else.
         Some(program) if program.contains('/') => {
-            let path = std::path::absolute(&program).ok().and_then(|path| path.into_os_string().into_string().ok());
+            let path = std::path::absolute(&program)
+                .ok()
+                .and_then(|path| path.into_os_string().into_string().ok());
             *program = path.ok_or_else(|| "the program's path is not UTF-8".to_owned())?;
         }
         Some(_) => {}

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::context::{Context, meant, operator};
 use crate::errors::Outcome;
-use crate::notify::NotifyArgs;
+use crate::notify::{NotifyArgs, warn};
 use crate::output::{Page, Report, Text};
 use crate::parse;
 
@@ -81,7 +81,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
         command.parents.push(meant(&host, word)?.reference);
     }
     command.idempotency_key.clone_from(&args.idempotency_key);
-    command.notify = args.notify.resolved(context, &host)?;
+    let settings = args.notify.resolved(&host)?;
+    warn(context, &settings);
+    command.notify = settings.stored();
     let made = create(&host, &command, choice, args.policy.as_deref())?;
     Ok(Made(view(&host, made.entity)?))
 }

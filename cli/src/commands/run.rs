@@ -18,6 +18,7 @@ use crate::context::{Context, meant, operator, own_id};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::foreground::{Attendance, Attended, OnHangup, Streams, Words, attend, window};
+use crate::notify;
 use crate::output::{Form, Page, Report, Style, Text, span};
 use crate::work::{WorkArgs, inherited};
 
@@ -145,7 +146,11 @@ fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
             )),
         }
     }
-    create.notify = args.work.notify.resolved(context, host)?;
+    let settings = args.work.notify.resolved(host)?;
+    if !args.quiet {
+        notify::warn(context, &settings);
+    }
+    create.notify = settings.stored();
     Ok(create)
 }
 

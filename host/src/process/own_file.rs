@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// How reading came out.
 #[derive(Debug)]
-pub enum FileRead {
+pub enum OwnFile {
     /// It is not there.
     Absent,
     /// Somebody else can have written it: why.
@@ -23,49 +23,36 @@ pub enum FileRead {
 ///
 /// # Errors
 /// It is there and cannot be read, is no file, no UTF-8, or too large.
-pub fn read_own_file(directory: &Path, name: &str, limit_bytes: u64) -> io::Result<FileRead> {
+pub fn read_own_file(directory: &Path, name: &str, limit_bytes: u64) -> io::Result<OwnFile> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let opened = match openat(CWD, directory, flags | OFlags::DIRECTORY, Mode::empty()) {
         Ok(opened) => File::from(opened),
-        Err(rustix::io::Errno::NOENT) => return Ok(FileRead::Absent),
+        Err(rustix::io::Errno::NOENT) => return Ok(OwnFile::Absent),
         Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => return Ok(linked(directory)),
         Err(error) => return Err(error.into()),
     };
     // A pipe must not make us wait for its writer.
     let file = match openat(&opened, name, flags | OFlags::NONBLOCK, Mode::empty()) {
         Ok(file) => File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(FileRead::Absent),
+        Err(rustix::io::Errno::NOENT) => return Ok(OwnFile::Absent),
         Err(rustix::io::Errno::LOOP) => return Ok(linked(&directory.join(name))),
         Err(error) => return Err(error.into()),
     };
     for (place, held) in [(directory.to_owned(), &opened), (directory.join(name), &file)] {
         if let Some(why) = foreign(&place, held)? {
-            return Ok(FileRead::Foreign(why));
+            return Ok(OwnFile::Foreign(why));
         }
     }
-    text(file, limit_bytes).map(FileRead::Text)
-}
-
-/// Reads a file that this user named, whoever may write it. At most `limit_bytes` are read.
-///
-/// # Errors
-/// As [`read_own_file`].
-pub fn read_file(path: &Path, limit_bytes: u64) -> io::Result<FileRead> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match openat(CWD, path, flags, Mode::empty()) {
-        Ok(file) => text(File::from(file), limit_bytes).map(FileRead::Text),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(FileRead::Absent),
-        Err(error) => Err(error.into()),
-    }
+    text(file, limit_bytes).map(OwnFile::Text)
 }
 
 /// A place where a symbolic link leads elsewhere; a plain file where a directory should be leads nowhere.
-fn linked(place: &Path) -> FileRead {
+fn linked(place: &Path) -> OwnFile {
     match place.symlink_metadata() {
         Ok(found) if found.file_type().is_symlink() => {
-            FileRead::Foreign(format!("{} is a symbolic link", place.display()))
+            OwnFile::Foreign(format!("{} is a symbolic link", place.display()))
         }
-        _ => FileRead::Absent,
+        _ => OwnFile::Absent,
     }
 }
 
@@ -84,8 +71,7 @@ fn foreign(place: &Path, file: &File) -> io::Result<Option<String>> {
 }
 
 fn text(file: File, limit_bytes: u64) -> io::Result<String> {
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() || kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"));
     }
     let mut bytes = Vec::new();
@@ -117,11 +103,11 @@ mod tests {
         (place, directory)
     }
 
-    fn word(read: io::Result<FileRead>) -> String {
+    fn word(read: io::Result<OwnFile>) -> String {
         match read {
-            Ok(FileRead::Absent) => "absent".to_owned(),
-            Ok(FileRead::Foreign(why)) => why.split(';').next().unwrap_or_default().to_owned(),
-            Ok(FileRead::Text(text)) => text,
+            Ok(OwnFile::Absent) => "absent".to_owned(),
+            Ok(OwnFile::Foreign(why)) => why.split(';').next().unwrap_or_default().to_owned(),
+            Ok(OwnFile::Text(text)) => text,
             Err(error) => error.to_string(),
         }
     }
@@ -157,7 +143,6 @@ mod tests {
         }
         let pipe = directory.join("pipe");
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-        assert_eq!(word(read_file(&pipe, 4)), "it is no file");
-        assert_eq!(word(read_file(&directory.join("link"), 4)), "text");
+        assert_eq!(word(read_own_file(&directory, "pipe", 4)), "it is no file");
     }
 }

@@ -35,7 +35,11 @@ pub fn notices(host: &Host, files: &Files, asked: &Asked) -> Result<Notices, Err
     let layers = layers(files, &bindings);
     let resolved = resolve(&layers, asked).map_err(|absent| {
         let message = format!("`{}` is no handler that can be told: {}", absent.name, absent.why);
-        Invalid::new("notify", message, Some("`runwarden notify ls` lists the handlers".to_owned()))
+        Invalid::new(
+            "notify",
+            message,
+            Some("`runwarden notify ls` lists the handlers".to_owned()),
+        )
     })?;
     let mut notices = Notices {
         settings: NotifySettings {
@@ -44,10 +48,16 @@ pub fn notices(host: &Host, files: &Files, asked: &Asked) -> Result<Notices, Err
         },
         decided: resolved.decided,
         tags_from: resolved.metadata_tags.as_ref().map(|(layer, _)| *layer),
-        files: layers.into_iter().filter_map(|layer| Some((layer.layer, layer.path?))).collect(),
+        files: layers
+            .into_iter()
+            .filter_map(|layer| Some((layer.layer, layer.path?)))
+            .collect(),
     };
     notices.settings.metadata_tags = resolved.metadata_tags.map(|(_, tags)| tags).unwrap_or_default();
-    let on = notices.decided.iter().filter_map(|decided| Some((&decided.name, decided.chosen.as_ref()?)));
+    let on = notices
+        .decided
+        .iter()
+        .filter_map(|decided| Some((&decided.name, decided.chosen.as_ref()?)));
     let mut installed = Installed::new(host);
     for (name, chosen) in on {
         match installed.bind(name, chosen)? {
@@ -61,16 +71,18 @@ pub fn notices(host: &Host, files: &Files, asked: &Asked) -> Result<Notices, Err
 fn layers(files: &Files, bindings: &[Binding]) -> Vec<LayerSettings> {
     let project = files.working_directory.as_deref().map(read_project);
     let global = files.global.as_deref().map(read_global);
-    let store = LayerSettings::of_bindings(bindings.iter().map(|binding| (binding.name.as_str(), &binding.settings)));
+    let store = LayerSettings::of_bindings(
+        bindings
+            .iter()
+            .map(|binding| (binding.name.as_str(), &binding.settings)),
+    );
     project.into_iter().chain(global).chain([store]).collect()
 }
 
-fn told<'a>(
-    name: &'a str,
-    layer: Layer,
-    problems: &'a [Problem],
-) -> impl Iterator<Item = NotifyDiagnostic> + use<'a> {
-    problems.iter().map(move |problem| problem.diagnostic(Some(name), layer))
+fn told<'a>(name: &'a str, layer: Layer, problems: &'a [Problem]) -> impl Iterator<Item = NotifyDiagnostic> + use<'a> {
+    problems
+        .iter()
+        .map(move |problem| problem.diagnostic(Some(name), layer))
 }
 
 /// What is installed, read when the first handler asks for it.
@@ -112,7 +124,9 @@ impl<'a> Installed<'a> {
                 unread.insert(self.host.store().components()?)
             }
         };
-        let meant = select(components, words).into_iter().find(|record| record.kind == "handler");
+        let meant = select(components, words)
+            .into_iter()
+            .find(|record| record.kind == "handler");
         let Some(record) = meant else { return Ok(None) };
         let Some(descriptor) = self.host.store().descriptor(&record.digest)? else {
             return Ok(None);
@@ -122,7 +136,10 @@ impl<'a> Installed<'a> {
         Ok(Some(Component {
             label: format!("{}@{}", record.name, record.version),
             digest: record.digest.clone(),
-            transports: transports.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect(),
+            transports: transports
+                .iter()
+                .filter_map(|word| Some(word.as_str()?.to_owned()))
+                .collect(),
         }))
     }
 }

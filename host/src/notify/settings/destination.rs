@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use hyper::Uri;
 use serde_json::{Map, Value, json};
 
+use super::super::transport::speaks_tls;
 use super::command::split;
 use super::problem::Problem;
 use super::table::Table;
@@ -157,17 +157,14 @@ fn url(table: &mut Table<'_>, allow_private: bool) -> Option<Source> {
 }
 
 /// Whether an address can be one; the address itself may hold a secret, and is not repeated.
-fn address(text: &str, allow_private: bool) -> Result<(), &'static str> {
-    let uri: Uri = text.parse().map_err(|_| "the url is no address: https://HOST/PATH")?;
-    let authority = uri.authority().ok_or("the url names no host: https://HOST/PATH")?;
-    if authority.as_str().contains('@') {
-        return Err("the url holds a user or a password: a secret is never written here; use url_env or url_file");
-    }
-    match uri.scheme_str() {
-        Some("https") => Ok(()),
-        Some("http") if allow_private => Ok(()),
-        Some("http") => Err("http is for addresses of this machine or network alone: allow_private = true"),
-        _ => Err("the url begins with https://"),
+fn address(text: &str, allow_private: bool) -> Result<(), String> {
+    match speaks_tls(text) {
+        Ok(true) => Ok(()),
+        Ok(false) if allow_private => Ok(()),
+        Ok(false) => Err("http is for addresses of this machine or network alone: allow_private = true".to_owned()),
+        Err(why) => Err(format!(
+            "the url {why}; write https://HOST/PATH, or url_env or url_file for one that is a secret"
+        )),
     }
 }
 

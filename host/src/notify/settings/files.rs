@@ -1,11 +1,12 @@
 //! The two files that settings are in.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::layer::{LayerSettings, read};
 use super::problem::Problem;
 use crate::model::Layer;
-use crate::process::{FileRead, read_file, read_own_file};
+use crate::process::{OwnFile, read_own_file, read_regular};
 
 /// The directory of a project's settings.
 pub const PROJECT_DIRECTORY: &str = ".runwarden";
@@ -31,9 +32,9 @@ pub fn read_project(working_directory: &Path) -> LayerSettings {
     for directory in working_directory.ancestors().map(|above| above.join(PROJECT_DIRECTORY)) {
         let path = directory.join(SETTINGS_FILE);
         match read_own_file(&directory, SETTINGS_FILE, FILE_BYTES_MAX) {
-            Ok(FileRead::Absent) => {}
-            Ok(FileRead::Text(text)) => return read(Layer::Project, &path, &text),
-            Ok(FileRead::Foreign(why)) => {
+            Ok(OwnFile::Absent) => {}
+            Ok(OwnFile::Text(text)) => return read(Layer::Project, &path, &text),
+            Ok(OwnFile::Foreign(why)) => {
                 let mut nothing = LayerSettings::empty(Layer::Project);
                 let problem = Problem::new("settings_not_trusted", format!("{} is ignored: {why}", path.display()));
                 nothing.problems.push(problem);
@@ -48,10 +49,16 @@ pub fn read_project(working_directory: &Path) -> LayerSettings {
 
 /// The user's own settings.
 pub fn read_global(path: &Path) -> LayerSettings {
-    match read_file(path, FILE_BYTES_MAX) {
-        Ok(FileRead::Text(text)) => read(Layer::Global, path, &text),
-        Ok(FileRead::Absent | FileRead::Foreign(_)) => LayerSettings::empty(Layer::Global),
-        Err(error) => unread(Layer::Global, path, &error),
+    let bytes = match read_regular(path, FILE_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return LayerSettings::empty(Layer::Global);
+        }
+        Err(error) => return unread(Layer::Global, path, &error),
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => read(Layer::Global, path, &text),
+        Err(_) => LayerSettings::broken(Layer::Global, path, "is not UTF-8"),
     }
 }
 
