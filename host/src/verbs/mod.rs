@@ -1,6 +1,7 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
 mod adopt;
+mod bindings;
 mod create;
 mod doctor;
 mod enclosing;
@@ -31,6 +32,7 @@ mod view;
 mod wait;
 mod why;
 
+pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
