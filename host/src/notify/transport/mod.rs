@@ -5,6 +5,7 @@ mod answer;
 mod aside;
 mod exec;
 mod file;
+mod outline;
 mod secret;
 mod signature;
 mod target;
@@ -14,6 +15,8 @@ mod webhook;
 
 #[cfg(test)]
 mod bench;
+
+pub use outline::{Outlined, outline};
 
 use std::ffi::OsString;
 use std::path::Path;
