@@ -147,7 +147,11 @@ impl UnheldSet {
     /// Kills every member that is known, but for the leader.
     fn kill_below(&self) {
         let leader = self.worker.as_ref().map(PidFd::pid);
-        for member in self.members.values().filter(|member| Some(member.process.pid()) != leader) {
+        for member in self
+            .members
+            .values()
+            .filter(|member| Some(member.process.pid()) != leader)
+        {
             let _ = signal(&member.process, Signal::KILL);
         }
     }

@@ -53,7 +53,11 @@ pub(super) fn admit(address: IpAddr, reach: Reach, protection: Protection) -> Re
         (Class::Private(word) | Class::Translated(word), Reach::Public, _) => (word, true),
         (Class::Never(word), ..) => (word, false),
     };
-    let hint = if may_be_allowed { ", and allow_private is not set" } else { "" };
+    let hint = if may_be_allowed {
+        ", and allow_private is not set"
+    } else {
+        ""
+    };
     Err(format!("{address} is not reached: it is {word}{hint}"))
 }
 

@@ -55,10 +55,13 @@ fn program(attempt: &Attempt<'_>, argv: &[String], names: &[String]) -> Result<(
     if let Some(name) = names.iter().find(|name| !is_name(name)) {
         return Err(format!("{name:?} is no name of a variable"));
     }
-    let arguments = argv.iter().enumerate().map(|(index, argument)| match argument.as_str() {
-        PAYLOAD if index > 0 => OsString::from_vec(body.clone()),
-        other => OsString::from(other),
-    });
+    let arguments = argv
+        .iter()
+        .enumerate()
+        .map(|(index, argument)| match argument.as_str() {
+            PAYLOAD if index > 0 => OsString::from_vec(body.clone()),
+            other => OsString::from(other),
+        });
     let (environment, hidden) = environment(attempt, names);
     let program = Program {
         argv: arguments.collect(),

@@ -94,7 +94,9 @@ impl Deadline {
 
     /// The outcome of a step, or that it took too long.
     async fn bound<T>(self, doing: &str, step: impl Future<Output = T>) -> Result<T, Sent> {
-        tokio::time::timeout_at(self.at, step).await.map_err(|_| self.over(doing))
+        tokio::time::timeout_at(self.at, step)
+            .await
+            .map_err(|_| self.over(doing))
     }
 
     fn over(self, doing: &str) -> Sent {

@@ -43,7 +43,11 @@ impl Target {
         let (host, literal) = host(uri.host().unwrap_or_default())?;
         let port = port(authority, protection)?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        let path = if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("/{path}")
+        };
         Ok(Self {
             protection,
             host: host.to_owned(),

@@ -69,7 +69,11 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 fn joined(what: &str, said: &str, hidden: &Hidden) -> String {
     let what = one_line(what.as_bytes(), hidden);
-    let text = if said.is_empty() { what } else { format!("{what}: {said}") };
+    let text = if said.is_empty() {
+        what
+    } else {
+        format!("{what}: {said}")
+    };
     text.chars().take(TOLD_CHARS_MAX).collect()
 }
 

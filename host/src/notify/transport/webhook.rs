@@ -106,7 +106,10 @@ async fn prepare(attempt: &Attempt<'_>, receiver: &Receiver<'_>, deadline: Deadl
     let read = move |_: &Wanted<'_>| {
         let url = secret::value(&url, variable).map_err(Sent::Unreadable)?;
         let target = Target::parse(&url).map_err(|why| Sent::Refused(format!("the URL {why}")))?;
-        let secrets: Result<_, _> = secrets.iter().map(|reference| secret::secret(reference, variable)).collect();
+        let secrets: Result<_, _> = secrets
+            .iter()
+            .map(|reference| secret::secret(reference, variable))
+            .collect();
         let secrets = secrets.map_err(Sent::Unreadable)?;
         let tls = match target.protection {
             Protection::None => None,
@@ -131,7 +134,10 @@ async fn resolve(target: &Target, resolver: Resolver, deadline: Deadline) -> Res
         return Ok(vec![SocketAddr::new(address, target.port)]);
     }
     let (host, port) = (target.host.clone(), target.port);
-    let found = aside(deadline, "resolving the name", move |_: &Wanted<'_>| resolver(&host, port)).await?;
+    let found = aside(deadline, "resolving the name", move |_: &Wanted<'_>| {
+        resolver(&host, port)
+    })
+    .await?;
     let found = found.map_err(|error| failed(format!("{} cannot be resolved: {error}", target.host)))?;
     match found.is_empty() {
         true => Err(failed(format!("{} has no address", target.host))),
@@ -225,7 +231,11 @@ impl Exchange<'_> {
             headers: head.headers,
         };
         // A receiver that has taken the notice has nothing more to say.
-        let said = if answer.status.is_success() { Vec::new() } else { self.said(body).await };
+        let said = if answer.status.is_success() {
+            Vec::new()
+        } else {
+            self.said(body).await
+        };
         answer.outcome(&said, self.hidden, self.now)
     }
 
@@ -243,5 +253,7 @@ impl Exchange<'_> {
     }
 }
 
+#[cfg(test)]
+mod receivers;
 #[cfg(test)]
 mod tests;
