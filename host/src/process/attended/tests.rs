@@ -37,8 +37,14 @@ async fn pid_in(path: &Path) -> i32 {
     }
 }
 
-fn lives(pid: i32) -> bool {
-    stat::read(pid).is_ok_and(|stat| !stat.is_dead())
+/// Whether a process of the test lives; it does not afterwards.
+fn lived(pid: i32) -> bool {
+    if !stat::read(pid).is_ok_and(|stat| !stat.is_dead()) {
+        return false;
+    }
+    let process = PidFd::open(pid).unwrap();
+    super::super::signal(&process, Signal::KILL).unwrap();
+    process.wait_for_exit(BOUND).unwrap()
 }
 
 #[tokio::test]
@@ -53,17 +59,23 @@ async fn whoever_left_session_group_environment_and_parent_is_killed_too() {
         ended = attended => panic!("ended: {ended:?}"),
         pids = async { (pid_in(&escaped).await, pid_in(&worker).await) } => pids,
     };
-    // Dropped: by then both are dead.
-    assert!(!lives(worker), "the program lives");
-    assert!(!lives(escaped), "what it started lives");
+    // Dropped: by now both are dead.
+    assert_eq!(
+        (lived(worker), lived(escaped)),
+        (false, false),
+        "the program, and what it started"
+    );
 }
 
 #[tokio::test]
 async fn at_its_time_a_program_is_killed_with_what_it_started_and_nobody_is_left() {
     let home = tempfile::tempdir().unwrap();
-    let program = script("echo said; sleep 600 & sleep 600", home.path());
-    let attended = attend(&program, Duration::from_millis(300)).await.unwrap();
+    let program = script("echo $$ > $0/worker; echo said; sleep 600 & sleep 600", home.path());
+    let attended = attend(&program, Duration::from_secs(1)).await.unwrap();
     assert_eq!(attended.end, AttendedEnd::OutOfTime(Vec::new()));
+    assert_eq!(attended.output, b"said\n");
+    let worker = pid_in(&home.path().join("worker")).await;
+    assert!(stat::read(worker).is_err(), "it was not reaped");
 }
 
 #[tokio::test]
@@ -76,10 +88,7 @@ async fn an_attempt_ends_with_its_program_whoever_holds_its_streams() {
     let attended = attend(&program, BOUND).await.unwrap();
     assert_eq!(attended.end, AttendedEnd::Exited(3));
     let left = pid_in(&home.path().join("left")).await;
-    assert!(lives(left), "a program that ends by itself may leave something running");
-    let process = PidFd::open(left).unwrap();
-    super::super::signal(&process, Signal::KILL).unwrap();
-    assert!(process.wait_for_exit(BOUND).unwrap());
+    assert!(lived(left), "a program that ends by itself may leave something running");
 }
 
 #[tokio::test]

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use super::*;
+use crate::process::lock_waits;
 
 #[test]
 fn lines_of_writers_at_once_never_mix() {
@@ -29,6 +31,15 @@ fn lines_of_writers_at_once_never_mix() {
     assert!(text.lines().all(is_whole));
 }
 
+/// Until this process waits for the lock of a file.
+fn until_waited_for(path: &Path) {
+    let own = std::process::id().cast_signed();
+    let since = Instant::now();
+    while !lock_waits(&[own]).iter().any(|wait| wait.file.as_deref() == Some(path)) {
+        assert!(since.elapsed() < Duration::from_secs(60), "nobody waits for the lock");
+    }
+}
+
 #[test]
 fn a_file_renamed_away_while_its_lock_was_waited_for_gets_no_line() {
     let home = tempfile::tempdir().unwrap();
@@ -37,6 +48,7 @@ fn a_file_renamed_away_while_its_lock_was_waited_for_gets_no_line() {
     held.lock().unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| append_line(&path, b"new", &|| true).unwrap());
+        until_waited_for(&path);
         fs::rename(&path, &moved).unwrap();
         drop(held);
         assert!(matches!(waiting.join().unwrap(), Appended::Written));
