@@ -51,6 +51,7 @@ impl Context {
             compiler: Some(program.clone()),
             program,
             shim: SHIM,
+            variable: |name| variable(name),
         };
         Ok(Self {
             output,
