@@ -19,6 +19,7 @@ mod kill;
 mod lifecycle;
 mod measure;
 mod notify;
+pub mod outbox;
 mod refusal;
 mod repair;
 mod resource;
