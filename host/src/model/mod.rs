@@ -45,7 +45,7 @@ pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
-pub use dispatch::{DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
+pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};

@@ -257,6 +257,22 @@ pub fn replanned(handler: &str, tries: i64, error: Option<String>, now: Timestam
     }
 }
 
+/// The next attempt of one that waits is made now, because an operator asked; attempts made still count.
+pub fn sooner(lifecycle: &Lifecycle, entity: &Entity, actor: Actor, now: Timestamp) -> Option<Transition> {
+    let rule = rule(lifecycle)?;
+    if entity.status != rule.enqueued.status {
+        return revived(lifecycle, entity, actor, now);
+    }
+    let outcome = Outcome {
+        status: entity.status.clone(),
+        code: rule.backed_off.code.clone(),
+    };
+    let mut sooner = step(entity, &outcome, "an operator asked for the next attempt now");
+    sooner.actor = actor;
+    sooner.patch = patch(&[("next_attempt_at", json!(now.as_ms()))]);
+    Some(sooner)
+}
+
 fn step(entity: &Entity, outcome: &Outcome, summary: &str) -> Transition {
     let reason = Reason::code(&outcome.code).summary(summary);
     let mut step = Transition::new(&outcome.status, reason, Actor::system("deliver"));

@@ -4,10 +4,12 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, Tags, create as decide_creation, envelope_of,
+    Create, Entity, EnvelopeContext, Event, Invalid, KeyUse, Lifecycle, NewEntity, Tags, create as decide_creation,
+    envelope_of,
 };
 use crate::policy::{Selected, select, sha256_hex};
 use crate::store::{Created, NewRun};
+use crate::verbs::outbox::plan;
 use crate::verbs::transition::other_command;
 
 /// How often a drawn id is drawn again when it is taken.
@@ -39,6 +41,11 @@ pub enum IdChoice {
 /// The command is wrong, the id is taken, a parent is missing or closed, or the store failed: nothing was written.
 pub fn create(host: &Host, command: &Create, id: IdChoice, policy: Option<&str>) -> Result<Made, Error> {
     let selected = policy_for(host, &command.kind, policy)?;
+    if selected.lifecycle.descriptor().delivery.is_some() {
+        let message = format!("{} entities are notices, made with what they deliver", command.kind);
+        let hint = "`runwarden outbox send --to DESTINATION JSON` makes one".to_owned();
+        return Err(Invalid::new("kind", message, Some(hint)).into());
+    }
     make(host, command, id, &selected, |_| None)
 }
 
@@ -80,6 +87,11 @@ pub(crate) fn make(
             host.now(),
         )?;
         new.event = event(&selected.lifecycle, &new);
+        if let Some(event) = &new.event {
+            let (planned, audit) = plan(host, &new.entity.reference, &new.entity.notify, event)?;
+            new.planned = planned;
+            new.admin = audit;
+        }
         let key = command.idempotency_key.as_ref();
         new.key = key.map(|key| KeyUse {
             key: key.clone(),
@@ -90,6 +102,7 @@ pub(crate) fn make(
             Created::New { entity, runtime_id } => {
                 crash::point("create.committed");
                 host.wake();
+                host.remember_planned(&new.planned);
                 return Ok(Made {
                     entity: *entity,
                     runtime_id,

@@ -13,6 +13,7 @@ mod identity;
 mod inventory;
 mod kill;
 mod living;
+pub mod outbox;
 mod policy;
 mod prune;
 mod remove;
