@@ -1,7 +1,6 @@
 //! Between WIT 0.1 and the model: the adapter of this WIT line. Nothing behind it knows a WIT version.
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::bindings::exports::runwarden::policy::lifecycle as wit;
 use super::bindings::runwarden::types::types as shared;
@@ -10,17 +9,6 @@ use crate::model::{
     Fields, Finding, HealthThreshold, HistoryRow, KillRow, LeaseRule, Outcome, Parameter, Reads, Reason, ReasonCode,
     RetrySchedule, SameStatus, Severity, Status, VerdictRow,
 };
-
-/// Bytes as lower-case hexadecimal of their SHA-256.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-            text
-        })
-}
 
 /// Gathers what cannot be read while the rest is read.
 #[derive(Default)]

@@ -3,13 +3,13 @@
 use super::answers::Answer;
 use super::calls::Callable;
 use super::code::Code;
-use super::convert::{self, sha256_hex};
+use super::convert;
 use super::fault::{InstallError, PolicyFault};
 use super::inspect::{Inspected, inspect};
 use super::instance::link;
 use super::limits::Limits;
 use super::text::line;
-use crate::model::{Descriptor, Finding, Severity, check};
+use crate::model::{Descriptor, Finding, Severity, check, sha256_hex};
 
 /// A component that passed every check.
 #[derive(Debug)]

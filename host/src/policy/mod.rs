@@ -25,9 +25,9 @@ mod registry;
 mod tests;
 mod text;
 
+pub use crate::model::sha256_hex;
 pub use calls::{Assessed, GuardRequest, Judged, Observed, Surroundings, VerdictRequest};
 pub use code::{Code, compile, compile_here};
-pub use convert::sha256_hex;
 pub use engine::engines_made;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;

@@ -5,11 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
-    StoreError, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Belongings, Binding, Component, ComponentRecord, Consumer, Created,
+    DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox, Outline,
+    Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
+use crate::model::{
+    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
+    Resource, Runtime, Timestamp,
+};
 
 /// When a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +144,27 @@ impl<S: Store> Store for FaultyStore<S> {
         oldest(after_row: i64, limit: usize) -> Vec<Entity>;
         journal_page(page: &JournalPage) -> OldRows;
         prune_journal(page: &JournalPage, rows: &[i64], event: &AdminEvent) -> usize;
+    }
+}
+
+impl<S: Store> Outbox for FaultyStore<S> {
+    calls! {
+        enqueue(new: &NewDispatch) -> Enqueued;
+        dispatch(id: &str) -> Option<Dispatch>;
+        outlines(dispatches: &[Entity]) -> Vec<Option<Outline>>;
+        due(query: &DueQuery) -> Vec<Entity>;
+        next_due() -> Option<Timestamp>;
+        owed(before: Timestamp, limit: usize) -> Vec<Owed>;
+        settle_owed(owed: &Owed, planned: &Planned, events: &[AdminEvent]) -> bool;
+        destinations() -> Vec<DestinationHealth>;
+        bindings() -> Vec<Binding>;
+        put_binding(binding: &Binding, event: &AdminEvent) -> ();
+        drop_binding(name: &str, event: &AdminEvent) -> bool;
+        add_consumer(consumer: &Consumer, event: &AdminEvent) -> bool;
+        consumers() -> Vec<(Consumer, u64)>;
+        pending(consumer: &str, limit: usize) -> Option<Vec<(EventId, Value)>>;
+        acknowledge(consumer: &str, event_id: &str, at: Timestamp) -> Acknowledged;
+        retire_consumer(name: &str, at: Timestamp, event: &AdminEvent) -> bool;
     }
 }
 

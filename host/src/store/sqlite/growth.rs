@@ -9,7 +9,9 @@ use super::tests::place;
 use super::{Counts, OpenMode, SqliteStore};
 use crate::model::{Entity, KeyUse};
 use crate::store::samples::{self, Success, moment};
-use crate::store::{EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows, Scope, Store};
+use crate::store::{
+    Applied, DueQuery, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Outbox, Removed, Rows, Scope, Store,
+};
 
 /// What a call may scan without an index's constraint: the rows that it answers, walked newest first.
 const LIMIT: usize = 20;
@@ -317,4 +319,59 @@ fn a_creation_and_an_end_touch_few_pages() {
     let ended = frames();
     assert!(created - before <= 10, "a creation wrote {} pages", created - before);
     assert!(ended - created <= 8, "an end wrote {} pages", ended - created);
+}
+
+/// Dispatches to the paused destination 1 and the healthy destination 2: `:dead` that are dead at 2, `:paused` that are
+/// due at 1, three that are due at 2.
+const DISPATCHES: &str = "
+    BEGIN;
+    INSERT INTO destinations (destination, digest, target, failures, paused_until_at_ms)
+        VALUES (1, 'one', '{}', 5, 9000000000000), (2, 'two', '{}', 0, NULL);
+    CREATE TEMP TABLE n AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < :dead + :paused + 3)
+        SELECT n, iif(n <= :dead, 'dead', iif(n <= :dead + :paused, 'paused', 'due')) AS what FROM n;
+    INSERT INTO entity_ids (entity, id, kind) SELECT n, what || n, 'dispatch' FROM n;
+    INSERT INTO entities (entity, kind, status, terminal, success, version, reason_code, component, fence, generation,
+            created_at_ms, updated_at_ms, due_at_ms, next_attempt_at_ms, destination)
+        SELECT n, 'dispatch', what, what = 'dead', 0, 1, 'a.b.c', 1, 0, 0, n, n, iif(what = 'dead', NULL, 1000 + n),
+            1000 + n, iif(what = 'paused', 1, 2) FROM n;
+    INSERT INTO transitions (entity, version, status, reason_code, actor_kind, actor_id, at_ms, component)
+        SELECT n, 1, 'pending', 'a.b.c', 'system', 'fill', n, 1 FROM n;
+    INSERT INTO dispatches (entity, name, dedup_key, held, wants_acknowledgement, body_bytes, body_digest)
+        SELECT n, 'there', what || n, what <> 'dead', 0, 1, 'd' FROM n;
+    INSERT INTO dispatch_bodies (entity, body) SELECT n, X'00' FROM n;
+    COMMIT;";
+
+fn with_dispatches(path: &Path, dead: usize, paused: usize) -> SqliteStore {
+    let store = SqliteStore::open(path, OpenMode::Create).unwrap();
+    samples::install(&store).unwrap();
+    let fill = DISPATCHES
+        .replace(":dead", &dead.to_string())
+        .replace(":paused", &paused.to_string());
+    Connection::open(path).unwrap().execute_batch(&fill).unwrap();
+    store
+}
+
+/// Looks for what is due and claims it, as a deliverer does.
+fn claim(store: &SqliteStore) {
+    let query = DueQuery {
+        before: moment(0),
+        except_targets: Vec::new(),
+        limit: 2,
+    };
+    let due = store.due(&query).unwrap();
+    assert_eq!(due.len(), 2);
+    assert!(store.next_due().unwrap().is_some());
+    let mut effects = samples::change(store, &due[0], "delivering");
+    effects.change.after.structural.next_attempt_at = Some(moment(1 << 40));
+    assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
+}
+
+#[test]
+fn neither_the_dead_nor_those_for_a_paused_destination_cost_a_claim_anything() {
+    let (_one, few) = place();
+    let (_two, many) = place();
+    let (few, many) = (with_dispatches(&few, 1, 1), with_dispatches(&many, 100_000, 10_000));
+    let (few, many) = (measure(&few, claim), measure(&many, claim));
+    assert_eq!(few, many);
+    assert_eq!(few.sorts, 0);
 }

@@ -12,11 +12,14 @@ mod activation;
 mod belongings;
 mod columns;
 mod connection;
+mod consumers;
+mod delivery;
 mod entity;
 mod examine;
 mod failure;
 mod history;
 mod image;
+mod outbox;
 mod place;
 mod query;
 mod readers;
@@ -27,6 +30,8 @@ mod schema;
 mod store;
 mod writer;
 
+#[cfg(test)]
+mod formats;
 #[cfg(test)]
 mod growth;
 #[cfg(test)]
