@@ -55,6 +55,7 @@ impl Context {
             compiler: Some(program.clone()),
             program,
             shim: SHIM,
+            variable: |name| variable(name),
         };
         Ok(Self {
             output,

@@ -1,5 +1,6 @@
 //! The host: one store, its policies, and the directories beside it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub compiler: Option<PathBuf>,
     /// The shim's own program, as bytes: written out into the home's cache.
     pub shim: &'static [u8],
+    /// The environment: what settings name of it (secrets, variables of programs) is read when it is used.
+    pub variable: fn(&str) -> Option<OsString>,
 }
 
 /// One store, its policies, and the directories beside it.

@@ -18,6 +18,7 @@ use crate::context::{Context, meant, operator, own_id};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::foreground::{Attendance, Attended, OnHangup, Streams, Words, attend, window};
+use crate::notify;
 use crate::output::{Form, Page, Report, Style, Text, span};
 use crate::work::{WorkArgs, inherited};
 
@@ -70,6 +71,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden run --die-with-parent --contain cgroup -- ./helper
   runwarden run --kind session --tag team=core --env TOKEN -- agent --task 7
   runwarden run --expect-artifact 'dist/*.tar.gz' -- ./build.sh
+  runwarden run --notify '[\"notify-send\",\"{payload}\"]' -- ./long.sh
 
 EXIT CODES (in the foreground)
   the program's own; 128 + n when signal n ended it; 124 when --timeout did; 1 when it exited with 0 and was no success
@@ -144,6 +146,11 @@ fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
             )),
         }
     }
+    let settings = args.work.notify.resolved(host)?;
+    if !args.quiet {
+        notify::warn(context, &settings);
+    }
+    create.notify = settings.stored();
     Ok(create)
 }
 

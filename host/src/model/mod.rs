@@ -12,6 +12,7 @@ mod decide;
 mod descriptor;
 mod digest;
 mod dispatch;
+mod duration;
 mod ending;
 mod entity;
 mod envelope;
@@ -19,6 +20,7 @@ mod id;
 mod kill;
 mod lifecycle;
 mod measure;
+mod nearest;
 mod notify;
 pub mod outbox;
 mod refusal;
@@ -48,6 +50,7 @@ pub use descriptor::{
 };
 pub use digest::sha256_hex;
 pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
+pub use duration::parse_duration;
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
@@ -56,9 +59,10 @@ pub use kill::{
     Asked, KillNode, KillRefusal, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,
-    Source, TIMEOUT_DEFAULT, Transport,
+    Source, TIMEOUT_DEFAULT, TIMEOUT_MAX, Transport, let_out,
 };
 pub use refusal::rejection_event;
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};

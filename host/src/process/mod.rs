@@ -10,6 +10,7 @@
 
 mod abilities;
 mod adopt;
+mod attended;
 mod bounded;
 mod containment;
 mod control;
@@ -24,7 +25,9 @@ mod living;
 mod locks;
 mod logout;
 mod logs;
+mod own_file;
 mod pidfd;
+mod regular;
 mod rundir;
 mod service;
 mod shim_file;
@@ -39,6 +42,7 @@ mod tests;
 
 pub use abilities::Abilities;
 pub use adopt::{Adopting, Orphaned, adopt};
+pub use attended::{Attended, AttendedEnd, OUTPUT_BYTES_MAX, Program, attend};
 pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
 pub use control::{Control, Event};
@@ -53,7 +57,9 @@ pub use living::{Living, living_among, living_below, members_below};
 pub use locks::{LockWait, lock_holders, lock_waits, waits_in};
 pub use logout::{AtLogout, Login};
 pub use logs::{Fate, Segment, dropped};
+pub use own_file::{OwnFile, read_own_file};
 pub use pidfd::{PidFd, Sent, may_signal, signal};
+pub use regular::{Appended, append_line, read_regular};
 pub use rundir::{RunDir, ShimLock};
 pub use runwarden_shim::message::{Stage, Stream};
 pub use runwarden_shim::slot::{Cause, Patience, Slot};

@@ -4,8 +4,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Create, Entity, EnvelopeContext, Event, Invalid, KeyUse, Lifecycle, NewEntity, Tags, create as decide_creation,
-    envelope_of,
+    Create, Entity, EnvelopeContext, Event, Invalid, KeyUse, Lifecycle, NewEntity, create as decide_creation,
+    envelope_of, let_out,
 };
 use crate::policy::{Selected, select, sha256_hex};
 use crate::store::{Created, NewRun};
@@ -146,7 +146,7 @@ fn event(lifecycle: &Lifecycle, new: &NewEntity) -> Option<Event> {
         let parents = new.parents.iter().map(ToString::to_string).collect();
         let context = EnvelopeContext {
             parents,
-            metadata: Tags::new(),
+            metadata: let_out(&new.entity.notify, &new.entity.tags),
             ..EnvelopeContext::default()
         };
         Event {

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
     Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal,
-    Transition, decide, envelope, rejection_event, validate,
+    Transition, decide, envelope, let_out, rejection_event, validate,
 };
 use crate::policy::sha256_hex;
 use crate::store::{Applied, EffectSet, RuntimeUpdate, Scope};
@@ -245,7 +245,7 @@ pub(crate) fn envelope_context(host: &Host, entity: &Entity) -> Result<EnvelopeC
         artifacts: run_dir.as_deref().map(crate::process::artifacts).unwrap_or_default(),
         cwd: cwd.map(text),
         run_dir: run_dir.map(text),
-        metadata: crate::model::Tags::new(),
+        metadata: let_out(&entity.notify, &entity.tags),
     })
 }
 
