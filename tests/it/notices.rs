@@ -85,7 +85,15 @@ fn every_way_to_end_is_told_once_with_the_true_status() {
     detach(
         "reported",
         &[],
-        &[crate::harness::PROGRAM, "report", "completed", "--message", "done"],
+        &[
+            crate::harness::PROGRAM,
+            "report",
+            "completed",
+            "--reason",
+            "run.completed.ok",
+            "--message",
+            "done",
+        ],
     );
     heard(&home, &file, "reported", &["completed"]);
     detach("absent", &[], &["/no/such/program"]);

@@ -240,11 +240,8 @@ impl Demo {
         self.holds(&["outbox", "deliver", "--until-empty"])?;
         self.received("unheard", "completed")?;
         let ids: Vec<String> = self.receiver.received().into_iter().map(|one| one.id).collect();
-        expect(
-            "the id of the second attempt",
-            &ids[ids.len() - 1],
-            ids[ids.len() - 2].clone(),
-        )?;
+        let again = ids.len() >= 2 && ids[ids.len() - 1] == ids[ids.len() - 2];
+        expect("the second attempt has the id of the first", again, true)?;
         expect("dead letters", self.notices("dead_letter")?.len(), 0)
     }
 

@@ -15,4 +15,4 @@ mod token;
 mod transport;
 
 pub use token::{KEY_FILE, KeyError, token, verifies};
-pub use transport::{Attempt, Surroundings, send};
+pub use transport::{Attempt, Surroundings, is_signed, send, unreadable};

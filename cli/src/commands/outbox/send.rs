@@ -59,7 +59,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Enqueued> {
             .hint("text is JSON between quotes: '\"hello\"'")
     })?;
     let host = context.create()?;
-    let settings = crate::notify::in_force(context, &host)?;
+    let settings = crate::notify::in_force(&host)?;
     let sending = Sending {
         to: args.to.clone(),
         body,

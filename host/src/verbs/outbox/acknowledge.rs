@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, DISPATCH_KIND, Dispatch, Entity, Invalid, outbox};
-use crate::notify::token;
+use crate::notify::{KEY_FILE, KeyError, verifies};
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
 /// How a token was taken.
@@ -27,7 +27,8 @@ pub fn acknowledge(host: &Host, entity: &Entity, presented: &str, actor: &Actor)
         let message = format!("{} wants no acknowledgement", entity.reference);
         return Err(Invalid::new("token", message, None).into());
     }
-    if !token::is(host.config().home(), &entity.reference.id, presented).map_err(token_unread)? {
+    let is_right = verifies(host.config().home(), &entity.reference.id, presented);
+    if !is_right.map_err(key_unread)? {
         let message = format!("that is not the token of {}", entity.reference);
         let hint = "it came with the dispatch: header runwarden-acknowledgement, or RUNWARDEN_ACK_TOKEN".to_owned();
         return Err(Invalid::new("token", message, Some(hint)).into());
@@ -55,10 +56,10 @@ pub(super) fn no_dispatch(entity: &Entity) -> Invalid {
     Invalid::new("dispatch", message, Some("`runwarden outbox ls` lists them".to_owned()))
 }
 
-fn token_unread(source: std::io::Error) -> Error {
+fn key_unread(error: KeyError) -> Error {
     Error::Home {
-        doing: "read the key of acknowledgement tokens in",
-        path: token::KEY_FILE.to_owned(),
-        source,
+        doing: "check the token with",
+        path: KEY_FILE.to_owned(),
+        source: std::io::Error::other(error),
     }
 }

@@ -5,13 +5,12 @@ use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::outbox::{self, Due};
 use crate::model::{DestinationHealth, Dispatch, Entity, Lifecycle, Sent, Transition};
-use crate::notify::token;
-use crate::notify::transport::{self, Attempt, Surroundings};
+use crate::notify::{self, Attempt, Surroundings, token, unreadable};
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
 /// How one dispatch came out of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tried {
+pub(super) enum Tried {
     /// Its transport took it, and nothing more is owed.
     Delivered,
     /// Its transport took it; it waits for its acknowledgement.
@@ -43,47 +42,44 @@ pub(super) fn attempt(host: &Host, listed: &Entity, health: Option<&DestinationH
         Due::Close(close) => return closed(host, &entity, &close),
         Due::Nothing => return Ok(Tried::Lost),
     };
-    let surroundings = Surroundings {
-        home: host.config().home(),
-        variable: host.config().variable,
-        now: host.now(),
+    let home = host.config().home();
+    let variable = host.config().variable;
+    let token = dispatch.wants_acknowledgement.then(|| token(home, id)).transpose();
+    let ready = match (unreadable(&dispatch, variable), token) {
+        (None, Ok(token)) => Ok(token),
+        (Some(unreadable), _) => Err(unreadable),
+        (None, Err(error)) => Err(error.to_string()),
     };
-    let ready = match transport::ready(&dispatch, &surroundings) {
-        Ok(ready) => ready,
+    let token = match ready {
+        Ok(token) => token,
         Err(unreadable) => return postpone(host, &lifecycle, &entity, &unreadable),
     };
     let TransitionOutcome::Applied { entity, .. } = write(host, &entity, &claim, &Beside::NOTHING)? else {
         return Ok(Tried::Lost);
     };
     crash::point("deliver.claimed");
-    let token = dispatch
-        .wants_acknowledgement
-        .then(|| token::of(host.config().home(), id))
-        .transpose();
-    let sent = match token {
-        Err(error) => Sent::Unreadable(format!("the key of acknowledgement tokens: {error}")),
-        Ok(token) => {
-            let number = entity.structural.attempt.unwrap_or(1);
-            let attempt = Attempt {
-                id,
-                number,
-                dispatch: &dispatch,
-                token: token.as_deref(),
-                surroundings: &surroundings,
-            };
-            send(&attempt, ready)
-        }
+    let surroundings = Surroundings {
+        home,
+        variable,
+        now: host.now(),
     };
+    let sent = send(&Attempt {
+        id,
+        number: entity.structural.attempt.unwrap_or(1),
+        dispatch: &dispatch,
+        token: token.as_deref(),
+        surroundings: &surroundings,
+    });
     crash::point("deliver.sent");
     settle(host, (&lifecycle, &entity), &dispatch, &sent, health)
 }
 
 /// Sends, on a runtime of this thread's own: bounded by the destination's time limit.
-fn send(attempt: &Attempt<'_>, ready: transport::Ready) -> Sent {
+fn send(attempt: &Attempt<'_>) -> Sent {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
         Ok(runtime) => {
-            let sent = runtime.block_on(transport::send(attempt, ready));
+            let sent = runtime.block_on(notify::send(attempt));
             // A name that is still being looked up has a thread of its own, which is not waited for.
             runtime.shutdown_background();
             sent

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, Create, DISPATCH_KIND, Dispatch, Fields, NewDispatch, Reason, create, singular};
+use crate::model::{Actor, Create, DISPATCH_KIND, Dispatch, Fields, NewDispatch, Reason, create};
 use crate::policy::{Selected, sha256_hex};
 
 /// The policy that dispatches are created under now.
@@ -35,7 +35,6 @@ pub(super) fn enqueued(
     fields.insert("next_attempt_at".to_owned(), now.as_ms().into());
     command.fields = fields;
     let made = create(&policy.lifecycle, &policy.pin, &command, host.store().name(), now)?;
-    debug_assert_eq!(singular(DISPATCH_KIND), DISPATCH_KIND, "the kind is a singular word");
     Ok(NewDispatch {
         entity: made.entity,
         row: made.row,
