@@ -3,7 +3,8 @@
 //! The program is made the reaper of what it starts: whoever loses its parent becomes the program's own child, and so all
 //! of it is found by descent as long as the program lives, whatever session, group or environment it moved to. It lives
 //! when the time is over: it is stopped first, what is below it is killed until a look finds nobody, then it is killed
-//! itself. What a program that ended by itself leaves running is its own affair. If we die the program is killed with us.
+//! itself. What a program that ended by itself leaves running is its own affair. If we die the program is
+//! killed with us.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -63,7 +64,8 @@ pub struct Attended {
 }
 
 /// Starts a program in `/` and in a session of its own, and waits for it, at most for `limit` and then 2.5 s more for the
-/// killing. Whoever holds its streams is not waited for. Dropped, it kills what it started.
+/// killing. Whoever holds its streams is not waited for. Dropped, it kills what it started; so does the end of the thread
+/// that polled it first.
 ///
 /// # Errors
 /// The program cannot be started or watched; nothing of it runs then.

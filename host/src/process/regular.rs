@@ -102,9 +102,9 @@ fn append_locked(file: &mut File, path: &Path, line: &[u8]) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::StorageFull, "only a part of the line fits"));
     }
     file.sync_all()?;
-    // The first line makes the file's name durable, too, whoever made the file.
+    // The first line makes the file's name durable, too, whoever made the file, and wherever a link leads.
     if length == 0
-        && let Some(directory) = path.parent()
+        && let Some(directory) = std::fs::canonicalize(path)?.parent()
     {
         File::open(directory)?.sync_all()?;
     }

@@ -16,6 +16,8 @@ pub use signature::is_signed;
 
 #[cfg(test)]
 mod bench;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -55,7 +57,10 @@ pub(super) fn speaks_tls(url: &str) -> Result<bool, &'static str> {
 }
 
 /// Makes one attempt; it has ended when the destination's time limit is over, but for the killing of a program (2.5 s
-/// more). Needs a runtime with time and I/O. Dropped half-way the outcome is unknown, and a program is killed.
+/// more). The words of the outcome are one line of at most 2,000 characters.
+///
+/// Needs a runtime with time and I/O. A program ends with the thread that started it, so whoever polls this does so on a
+/// thread that stays. Dropped half-way the outcome is unknown, and a program is killed.
 pub async fn send(attempt: &Attempt<'_>) -> Sent {
     let sent = match &attempt.dispatch.target.transport {
         Transport::Exec { argv, env } => exec::send(attempt, argv, env).await,
@@ -75,7 +80,20 @@ pub async fn send(attempt: &Attempt<'_>) -> Sent {
         }
         Transport::File { path } => file::send(attempt, path).await,
     };
-    sent.unwrap_or_else(|otherwise| otherwise)
+    told(sent.unwrap_or_else(|otherwise| otherwise))
+}
+
+/// The outcome with its words within their bounds.
+fn told(sent: Sent) -> Sent {
+    match sent {
+        Sent::Delivered(words) => Sent::Delivered(tell::bounded(&words)),
+        Sent::Failed { error, retry_after } => Sent::Failed {
+            error: tell::bounded(&error),
+            retry_after,
+        },
+        Sent::Refused(words) => Sent::Refused(tell::bounded(&words)),
+        Sent::Unreadable(words) => Sent::Unreadable(tell::bounded(&words)),
+    }
 }
 
 /// What an attempt needs of the settings and cannot read now: a secret, a URL, certificates. In words that name it and do

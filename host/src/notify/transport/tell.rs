@@ -1,7 +1,7 @@
 //! Words of an outcome: what a program or a receiver said, on one line, within bounds, without what must not be told.
 
 /// The most characters of an outcome's words.
-pub(super) const TOLD_CHARS_MAX: usize = 2_000;
+const TOLD_CHARS_MAX: usize = 2_000;
 /// The most characters of what somebody said.
 const SAID_CHARS_MAX: usize = 1_500;
 /// What is hidden is at least so long: shorter values are in every other word.
@@ -67,19 +67,26 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
+/// One line of at most [`TOLD_CHARS_MAX`] characters.
+pub(super) fn bounded(words: &str) -> String {
+    escaped(words).chars().take(TOLD_CHARS_MAX).collect()
+}
+
 fn joined(what: &str, said: &str, hidden: &Hidden) -> String {
     let what = one_line(what.as_bytes(), hidden);
-    let text = if said.is_empty() {
+    if said.is_empty() {
         what
     } else {
         format!("{what}: {said}")
-    };
-    text.chars().take(TOLD_CHARS_MAX).collect()
+    }
 }
 
 /// Hidden first, escaped then: what was cut apart or written otherwise would not be found.
 fn one_line(said: &[u8], hidden: &Hidden) -> String {
-    let text = hidden.mask(String::from_utf8_lossy(said).trim());
+    escaped(&hidden.mask(String::from_utf8_lossy(said).trim()))
+}
+
+fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
         match character.is_control() {

@@ -254,4 +254,6 @@ impl Exchange<'_> {
 }
 
 #[cfg(test)]
+mod receivers;
+#[cfg(test)]
 mod tests;
