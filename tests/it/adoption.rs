@@ -182,6 +182,32 @@ fn what_lingers_is_adopted_and_the_end_that_was_seen_stays() {
 }
 
 #[test]
+fn a_listing_has_what_lingers_adopted_and_records_that_it_is_over() {
+    let home = Home::new();
+    let gate = home.gate("gate");
+    let text = format!(
+        "(echo $$ > {0}.x; mv {0}.x {0}; read x < {1}) & exit 5",
+        home.path("one").display(),
+        gate.display()
+    );
+    home.detach("one", &["--", "sh", "-c", &text]);
+    home.told("one");
+    until("it lingers", || {
+        home.json(&["show", "one"])["runtime"]["state"] == "lingering"
+    });
+    let first = shim_of(&home, "one");
+    ended(&first);
+    let listed = || home.json(&["ls"])[0]["runtime"].clone();
+    let adopted = listed();
+    assert_eq!(adopted["state"], "lingering");
+    assert_ne!(adopted["shim_pid"].to_string(), first, "another shim");
+    ended(&adopted["shim_pid"].to_string());
+    let _gate = opened(&gate);
+    until("it is over", || listed()["state"] == "stopped");
+    assert_eq!(home.over("one")["fields"]["exit_code"], 5);
+}
+
+#[test]
 fn a_command_that_waits_has_the_run_adopted_and_tells_its_true_end() {
     let home = Home::new();
     let gate = home.gate("one.gate");

@@ -17,7 +17,7 @@ use crate::model::{
     self, Actor, AdminEvent, Began, Carriers, Entity, Left, Observed, Recorded, Runtime, RuntimeState, SeenGone,
     Standing, Unseen, is_overdue, repair_evidence,
 };
-use crate::process::{Look, PROOF_SCAN, SpawnErrorRecord};
+use crate::process::{Look, PROOF_SCAN, ShimLock, SpawnErrorRecord};
 use crate::store::RuntimeUpdate;
 use crate::verbs::adopt::adopt;
 use crate::verbs::identity::{standing, unheld, unreadable};
@@ -144,6 +144,12 @@ pub(crate) fn is_suspect(host: &Host, runtime: &Runtime) -> Result<bool, Error> 
             Standing::Unheld | Standing::Gone(_) => true,
         },
     )
+}
+
+/// Whether the lock of a runtime's directory says that its shim is gone: a look at one file.
+pub(crate) fn is_unwatched(runtime: &Runtime) -> bool {
+    let lock = runtime.run_dir.as_deref().map(|path| run_directory(path).shim_lock());
+    matches!(lock, Some(Ok(ShimLock::Free)))
 }
 
 /// A run, what was seen of it, and what follows.

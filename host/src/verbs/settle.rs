@@ -208,7 +208,9 @@ fn record_late(
         return note_runtime(host, runtime, update);
     }
     let (ending, ended) = ending(runtime, record);
-    let mut command = Transition::new(&entity.status, entity.reason.clone(), Actor::system("settle"));
+    let mut reason = entity.reason.clone();
+    reason.evidence.push(evidence(host, entity, runtime, record)?);
+    let mut command = Transition::new(&entity.status, reason, Actor::system("settle"));
     let lifecycle = host.lifecycle(entity)?;
     command.patch = patch(&lifecycle, record, cause(record, ending, ended));
     command.patch.remove("ended_at");
