@@ -145,5 +145,5 @@ fn fresh(host: &Host, entity: &Entity) -> Result<Entity, Error> {
 /// The newest runtime of an entity that is not stopped.
 pub(super) fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
+    Ok(runtimes.into_iter().rfind(|runtime| !runtime.is_stopped()))
 }
