@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use runwarden_shim::stat::{self, Stat};
 use rustix::process::Signal;
 
+use super::containment::{TOKEN_DIGITS, is_unpopulated};
 use super::exit::Survivor;
 use super::identity::{Identity, Liveness, Place, classify};
 use super::pidfd::{PidFd, Sent, signal, signal_group};
@@ -30,8 +31,6 @@ const CATCH_UPS_MAX: usize = 32;
 const DEPTH_MAX: usize = 256;
 /// Groups below groups that are followed.
 const CGROUP_DEPTH_MAX: usize = 16;
-/// A cgroup is a set's own if its name holds so many digits of the attempt's token: a path alone could be anybody's.
-const TOKEN_DIGITS: usize = 8;
 
 /// What is known of a set before it is looked for.
 #[derive(Debug, Clone, Default)]
@@ -249,8 +248,7 @@ impl UnheldSet {
 
     /// What the kernel says of the cgroup; none without one.
     fn is_unpopulated(&self) -> Option<bool> {
-        let events = fs::read_to_string(self.cgroup.as_ref()?.join("cgroup.events")).ok()?;
-        Some(events.lines().any(|line| line == "populated 0"))
+        is_unpopulated(self.cgroup.as_ref()?)
     }
 }
 
