@@ -139,6 +139,11 @@ impl UnheldSet {
 
     /// Kills every member that is known.
     pub fn kill(&mut self) -> Signalled {
+        // One by one first: whom a signal to all has killed would not count as having got one.
+        let mut signalled = Signalled::default();
+        for member in self.members.values() {
+            signalled.count(signal(&member.process, Signal::KILL).ok());
+        }
         // Nobody forks out of this; but it reaches everybody, those included that are to be spared.
         if let Some(cgroup) = &self.cgroup
             && !self.cgroup_members().iter().any(|pid| self.is_spared(*pid))
@@ -147,10 +152,6 @@ impl UnheldSet {
         }
         if let Some(worker) = &self.worker {
             let _ = signal_group(worker, Some(Signal::KILL));
-        }
-        let mut signalled = Signalled::default();
-        for member in self.members.values() {
-            signalled.count(signal(&member.process, Signal::KILL).ok());
         }
         signalled
     }
