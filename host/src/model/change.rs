@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Actor, Entity, EventId, Reason, Reference, Timestamp};
+use super::{Actor, Entity, EventId, Planned, Reason, Reference, Timestamp};
 
 /// One row of an entity's history.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,8 @@ pub struct Change {
     pub row: HistoryRow,
     /// The event, when it makes one.
     pub event: Option<Event>,
+    /// What the event adds to the outbox.
+    pub planned: Planned,
     /// Audit rows of the same commit.
     pub admin: Vec<AdminEvent>,
     /// The key, when the command had one.
@@ -93,6 +95,10 @@ pub struct NewEntity {
     pub row: HistoryRow,
     /// The event, when it is created in a terminal status.
     pub event: Option<Event>,
+    /// What the event adds to the outbox.
+    pub planned: Planned,
+    /// Audit rows of the same commit.
+    pub admin: Vec<AdminEvent>,
     /// Parents to link it below.
     pub parents: Vec<Reference>,
     /// The key, when the command had one.

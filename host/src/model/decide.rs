@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::measure::measure_end;
 use super::{
     Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity,
-    Override, PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal, validate_id,
+    Override, Planned, PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal,
+    validate_id,
 };
 
 /// What a command comes to.
@@ -144,6 +145,7 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         expected_version: entity.version,
         row,
         event: None,
+        planned: Planned::default(),
         admin,
         key: None,
     }))
@@ -219,6 +221,8 @@ pub fn create(
         entity,
         row,
         event: None,
+        planned: Planned::default(),
+        admin: Vec::new(),
         parents: command.parents.clone(),
         key: None,
     })

@@ -10,6 +10,7 @@ mod check;
 mod command;
 mod decide;
 mod descriptor;
+mod dispatch;
 mod ending;
 mod entity;
 mod envelope;
@@ -17,6 +18,7 @@ mod id;
 mod kill;
 mod lifecycle;
 mod measure;
+mod notify;
 mod refusal;
 mod repair;
 mod resource;
@@ -42,6 +44,7 @@ pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
+pub use dispatch::{DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
@@ -50,6 +53,10 @@ pub use kill::{
     Asked, KillNode, KillRefusal, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use notify::{
+    BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,
+    Source, TIMEOUT_DEFAULT, Transport,
+};
 pub use refusal::rejection_event;
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
 pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};

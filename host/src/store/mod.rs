@@ -12,6 +12,7 @@ mod error;
 mod fault;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
+mod outbox;
 #[cfg(test)]
 mod property;
 mod records;
@@ -22,6 +23,7 @@ pub use error::StoreError;
 pub use fault::{FaultyStore, PlannedFault, When};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
+pub use outbox::{Acknowledged, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::model::{
-    AdminEvent, Change, Containment, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent, Timestamp,
+    AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent,
+    Timestamp,
 };
 use crate::model::{Place, ProcessIdentity};
 
@@ -53,6 +54,8 @@ pub struct EffectSet {
     pub change: Change,
     /// Runtime rows written in the same commit.
     pub runtimes: Vec<RuntimeUpdate>,
+    /// How the destination of a delivery did, when this is the outcome of an attempt.
+    pub destination: Option<DestinationHealth>,
 }
 
 /// A write to one runtime row; what is none stays.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Work};
 use crate::model::{
     Actor, AdminEvent, Change, Containment, DurationMs, Entity, Event, EventId, Fields, HistoryRow, NewEntity, Place,
-    PolicyPin, Reason, Reference, Runtime, RuntimeKind, RuntimeState, StopIntent, Structural, Tags, Timestamp,
+    Planned, PolicyPin, Reason, Reference, Runtime, RuntimeKind, RuntimeState, StopIntent, Structural, Tags, Timestamp,
 };
 
 /// The digest of the component that [`component`] makes.
@@ -124,6 +124,8 @@ pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
         entity,
         row,
         event: None,
+        planned: Planned::default(),
+        admin: Vec::new(),
         parents: Vec::new(),
         key: None,
     }
@@ -154,12 +156,14 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         expected_version: entity.version,
         row,
         event: None,
+        planned: Planned::default(),
         admin: Vec::new(),
         key: None,
     };
     EffectSet {
         change,
         runtimes: Vec::new(),
+        destination: None,
     }
 }
 

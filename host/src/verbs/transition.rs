@@ -101,6 +101,7 @@ pub(crate) fn write(
         let effects = EffectSet {
             change: *change,
             runtimes: runtimes.to_vec(),
+            destination: None,
         };
         crash::point("transition.decided");
         match host.store().apply(&effects)? {
