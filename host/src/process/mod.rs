@@ -44,7 +44,7 @@ pub use abilities::Abilities;
 pub use adopt::{Adopting, Orphaned, adopt};
 pub use attended::{Attended, AttendedEnd, OUTPUT_BYTES_MAX, Program, attend};
 pub use bounded::{BoundedEnd, bound_self, run_bounded};
-pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose};
+pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose, empty_groups, group_name};
 pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};

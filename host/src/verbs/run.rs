@@ -181,8 +181,7 @@ fn token() -> Result<String, Error> {
 
 /// Chooses what is to hold the set together; what was asked for and cannot be had is told before anything is made.
 fn containing(start: &Start, token: &str) -> Result<Containing, Error> {
-    // Ids are unique in one store; the hierarchy may be shared by several.
-    let name = format!("{}-{}", start.create.id, token.get(..8).unwrap_or(token));
+    let name = process::group_name(&start.create.id, token);
     process::choose(start.work.contain, &Surroundings::here(), &name).map_err(|why| {
         let hint = Some("`--contain auto` takes what there is".to_owned());
         Invalid::new("contain", format!("no cgroup can be had for the run: {why}"), hint).into()

@@ -91,10 +91,14 @@ pub(crate) enum Settled {
     LookAgain,
 }
 
-/// The newest runtime of an entity.
+/// The newest runtime of an entity that is not stopped; where all are, the newest.
 pub(crate) fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
-    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back())
+    let mut runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    let open = runtimes.iter().rposition(|runtime| !runtime.is_stopped());
+    Ok(match open {
+        Some(place) => Some(runtimes.swap_remove(place)),
+        None => runtimes.pop(),
+    })
 }
 
 /// What the shim left, if it is this attempt's.
@@ -208,7 +212,9 @@ fn record_late(
         return note_runtime(host, runtime, update);
     }
     let (ending, ended) = ending(runtime, record);
-    let mut command = Transition::new(&entity.status, entity.reason.clone(), Actor::system("settle"));
+    let mut reason = entity.reason.clone();
+    reason.evidence.push(evidence(host, entity, runtime, record)?);
+    let mut command = Transition::new(&entity.status, reason, Actor::system("settle"));
     let lifecycle = host.lifecycle(entity)?;
     command.patch = patch(&lifecycle, record, cause(record, ending, ended));
     command.patch.remove("ended_at");
