@@ -53,6 +53,11 @@ fn every_command_ends_its_help_with_examples_that_name_it() {
         "history",
         "completions",
         "man",
+        "notify ls",
+        "notify show",
+        "notify add",
+        "notify rm",
+        "notify test",
         "policy ls",
         "policy show",
         "policy matrix",
@@ -117,7 +122,7 @@ fn what_is_not_built_is_absent() {
         &["schedule", "ls"],
         &["policy", "new", "x"],
         &["ls", "--health"],
-        &["create", "session", "--notify", "x"],
+        &["notify", "nonsense"],
     ];
     for arguments in commands {
         home.run(arguments).exits(64);
