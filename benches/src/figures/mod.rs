@@ -1,5 +1,6 @@
 //! One file per figure.
 
+mod bare;
 mod cold;
 mod decide;
 mod ends;
@@ -8,6 +9,7 @@ mod growth;
 mod guard;
 mod memory;
 mod ping;
+mod plan;
 mod raw;
 mod size;
 mod start;
@@ -26,6 +28,7 @@ pub type Figure = fn(Effort) -> Result<Vec<Row>>;
 pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
+    ("plan", plan::figure),
     ("transitions", transitions::figure),
     ("written", written::figure),
     ("cold", cold::figure),

@@ -14,6 +14,7 @@ mod identity;
 mod inventory;
 mod kill;
 mod living;
+mod needed;
 mod notices;
 mod policy;
 mod prune;

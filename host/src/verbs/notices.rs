@@ -119,7 +119,10 @@ impl<'a> Installed<'a> {
     }
 
     /// The newest handler that is meant by the words, with its digest.
-    fn component(&mut self, words: &str) -> Result<Option<(String, Arc<HandlerDescriptor>)>, Error> {
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn component(&mut self, words: &str) -> Result<Option<(String, Arc<HandlerDescriptor>)>, Error> {
         let components = match &mut self.components {
             Some(components) => components,
             unread @ None => {
