@@ -97,6 +97,7 @@ fn place(db: &Db, new: &NewDispatch) -> Result<Placed, Fault> {
     if entity::id_is_taken(db, &new.entity.reference.id)? {
         return Ok(Placed::IdTaken);
     }
+    let event = event_of(db, dispatch)?;
     let row = entity::add(
         db,
         &Addition {
@@ -106,7 +107,12 @@ fn place(db: &Db, new: &NewDispatch) -> Result<Placed, Fault> {
             destination: Some(destination(db, dispatch)?),
         },
     )?;
-    insert(db, row, new, &body_digest)?;
+    let details = Details {
+        new,
+        event,
+        body_digest: &body_digest,
+    };
+    insert(db, row, &details)?;
     Ok(Placed::New(row))
 }
 
@@ -124,15 +130,31 @@ fn destination(db: &Db, dispatch: &Dispatch) -> rusqlite::Result<i64> {
     Ok(db.inserted())
 }
 
-fn insert(db: &Db, row: i64, new: &NewDispatch, body_digest: &str) -> Result<(), Fault> {
-    let dispatch = &new.dispatch;
-    let event = match &dispatch.event_id {
-        None => None,
-        Some(id) => {
-            let found = history::event_key(db, id.as_str())?;
-            Some(found.ok_or_else(|| refused("adding a dispatch", format!("this store has no event {id}")))?)
-        }
+/// The event a dispatch tells, by its entity's number and its version.
+fn event_of(db: &Db, dispatch: &Dispatch) -> Result<Option<(i64, i64)>, Fault> {
+    let Some(id) = &dispatch.event_id else {
+        return Ok(None);
     };
+    match history::event_key(db, id.as_str())? {
+        Some(event) => Ok(Some(event)),
+        None => Err(refused("adding a dispatch", format!("this store has no event {id}"))),
+    }
+}
+
+/// What a dispatch has beside its entity, as far as it was worked out.
+struct Details<'a> {
+    new: &'a NewDispatch,
+    event: Option<(i64, i64)>,
+    body_digest: &'a str,
+}
+
+fn insert(db: &Db, row: i64, details: &Details<'_>) -> rusqlite::Result<()> {
+    let Details {
+        new,
+        event,
+        body_digest,
+    } = details;
+    let dispatch = &new.dispatch;
     let sql = "INSERT INTO dispatches (entity, event_entity, event_version, handler, name, dedup_key, held, \
                    deadline_at_ms, wants_acknowledgement, body_bytes, body_digest) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
