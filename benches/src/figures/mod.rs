@@ -7,6 +7,7 @@ mod fill;
 mod growth;
 mod guard;
 mod memory;
+mod notices;
 mod ping;
 mod raw;
 mod size;
@@ -27,6 +28,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
     ("transitions", transitions::figure),
+    ("notices", notices::figure),
     ("written", written::figure),
     ("cold", cold::figure),
     ("start", start::figure),

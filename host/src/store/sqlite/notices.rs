@@ -168,14 +168,26 @@ fn what_is_damaged_of_a_dispatch_is_named() {
     let (_directory, path, [store, _]) = handles();
     store.enqueue(&dispatch(&store, "one", "k1")).unwrap();
     let harm = |sql: &str| Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    harm("UPDATE destinations SET target = '{}'");
-    match store.dispatch("one") {
+    let named = |column: &str| match store.dispatch("one") {
         Err(StoreError::Corrupt { what, .. }) => {
-            assert!(what.starts_with("table dispatches, row 1, column target"), "{what}")
+            assert!(
+                what.starts_with(&format!("table dispatches, row 1, column {column}: ")),
+                "{what}"
+            );
         }
         other => panic!("{other:?}"),
-    }
-    harm("PRAGMA foreign_keys = OFF; DELETE FROM destinations");
-    let problems = examine(&path).unwrap().problems;
-    assert_eq!(problems, ["entities 1 names a row of destinations that is not there"]);
+    };
+    harm("DELETE FROM dispatch_bodies");
+    named("body");
+    harm("UPDATE destinations SET target = '{}'");
+    named("target");
+    harm("INSERT INTO owed_plans (event_entity, event_version, handler, tries, due_at_ms) VALUES (1, 1, 'h', 0, 0)");
+    let found = ["dispatches 1 has no body", "owed_plans 1 is for what made no event"];
+    assert_eq!(examine(&path).unwrap().problems, found);
+    harm("PRAGMA foreign_keys = OFF; DELETE FROM destinations; DELETE FROM dispatches; DELETE FROM owed_plans");
+    let found = [
+        "entities 1 names a row of destinations that is not there",
+        "entities 1 names a destination and is no dispatch",
+    ];
+    assert_eq!(examine(&path).unwrap().problems, found);
 }

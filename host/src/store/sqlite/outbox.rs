@@ -1,6 +1,8 @@
 //! Dispatches and plans that are owed: added in the commit of what they tell, found when they are due.
 
-use rusqlite::{Row, params};
+use std::collections::HashMap;
+
+use rusqlite::params;
 
 use super::columns::{Columns, json};
 use super::connection::Db;
@@ -232,8 +234,7 @@ const COLUMNS: &str = "d.entity, i.id, d.event_version, d.handler, d.name, t.tar
 const JOINS: &str = "CROSS JOIN entities e ON e.entity = d.entity \
      CROSS JOIN destinations t ON t.destination = e.destination LEFT JOIN entity_ids i ON i.entity = d.event_entity";
 
-fn decode(row: &Row<'_>, store: &str) -> rusqlite::Result<(i64, Outline)> {
-    let mut columns = Columns::of(row, "dispatches");
+fn decode(columns: &mut Columns<'_, '_>, store: &str) -> rusqlite::Result<(i64, Outline)> {
     let entity = columns.take()?;
     let event = (columns.take::<Option<String>>()?, columns.take::<Option<i64>>()?);
     let event_id = match event {
@@ -263,13 +264,13 @@ fn decode(row: &Row<'_>, store: &str) -> rusqlite::Result<(i64, Outline)> {
 pub(super) fn dispatch(db: &Db, id: &str, store: &str) -> rusqlite::Result<Option<Dispatch>> {
     let sql = format!(
         "SELECT {COLUMNS}, b.body FROM entity_ids n CROSS JOIN dispatches d ON d.entity = n.entity {JOINS} \
-         CROSS JOIN dispatch_bodies b ON b.entity = d.entity WHERE n.id = ?1"
+         LEFT JOIN dispatch_bodies b ON b.entity = d.entity WHERE n.id = ?1"
     );
     db.row(&sql, [id], |row| {
-        let (_, outline) = decode(row, store)?;
-        let body = row.get("body")?;
+        let mut columns = Columns::of(row, "dispatches");
+        let (_, outline) = decode(&mut columns, store)?;
         Ok(Dispatch {
-            body,
+            body: columns.take()?,
             ..outline.dispatch
         })
     })
@@ -279,8 +280,10 @@ pub(super) fn dispatch(db: &Db, id: &str, store: &str) -> rusqlite::Result<Optio
 pub(super) fn outlines(db: &Db, dispatches: &[Entity], store: &str) -> rusqlite::Result<Vec<Option<Outline>>> {
     let numbers: Vec<i64> = dispatches.iter().map(|entity| entity.row).collect();
     let sql = format!("SELECT {COLUMNS} FROM json_each(?1) n CROSS JOIN dispatches d ON d.entity = n.value {JOINS}");
-    let found = db.rows(&sql, [json(&numbers)], |row| decode(row, store))?;
-    let found: std::collections::HashMap<i64, Outline> = found.into_iter().collect();
+    let found = db.rows(&sql, [json(&numbers)], |row| {
+        decode(&mut Columns::of(row, "dispatches"), store)
+    })?;
+    let found: HashMap<i64, Outline> = found.into_iter().collect();
     Ok(numbers.iter().map(|number| found.get(number).cloned()).collect())
 }
 
