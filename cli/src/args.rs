@@ -7,7 +7,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, outbox, policy, prune, report,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune, report,
     rm, run, runtime, show, transition, wait, why,
 };
 use crate::context::width;
@@ -96,6 +96,7 @@ pub(crate) enum Command {
     Runtime(runtime::Args),
     Outbox(outbox::Args),
     Policy(policy::Args),
+    Notify(notify::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -109,15 +110,16 @@ pub(crate) enum Command {
 const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Commands",
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
-    ("Notices", &["outbox"]),
-    ("Policies", &["policy"]),
-    ("Setup", &["prune", "demo", "completions", "man"]),
+    (
+        "Setup",
+        &["policy", "notify", "outbox", "prune", "demo", "completions", "man"],
+    ),
 ];
 
 const STYLES: Styles = Styles::styled()

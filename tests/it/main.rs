@@ -23,6 +23,7 @@ mod liveness_vectors;
 mod living;
 mod nested;
 mod notices;
+mod notifying;
 mod orphans;
 mod plug;
 mod policies;

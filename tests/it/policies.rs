@@ -294,6 +294,30 @@ fn a_handler_is_installed_and_removed_and_never_put_in_force() {
 }
 
 #[test]
+fn a_handler_that_is_needed_is_not_removed() {
+    let home = Home::new();
+    let path = home.path("gong.wasm");
+    std::fs::write(&path, hostile_handler(Mode::Honest)).expect("a file");
+    home.done(&["policy", "install", &path.to_string_lossy()]);
+    let file = home.path("ends").to_string_lossy().into_owned();
+    home.done(&["notify", "add", "bell", "--component", "gong@1", "--file", &file]);
+    let refused = |words: &str, hint: &str| {
+        let answer = home.run(&["policy", "rm", "gong"]).exits(4);
+        assert!(answer.err.contains(words), "{words}: {}", answer.err);
+        answer.hints(hint);
+    };
+    refused("the binding bell names it", "runwarden notify rm bell");
+    home.done(&["create", "play", "--id", "p-1"]);
+    home.done(&["notify", "rm", "bell"]);
+    refused(
+        "play/p-1 is to be told through it when it ends",
+        "wait until it was told",
+    );
+    home.done(&["transition", "p-1", "merged", "--reason", "play.merged.ok"]);
+    assert_eq!(home.json(&["policy", "rm", "gong"])["removed"], json!(true));
+}
+
+#[test]
 fn the_interfaces_are_written_as_tools_want_them() {
     let home = Home::new();
     let directory = home.path("wit");

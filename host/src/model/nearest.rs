@@ -1,7 +1,7 @@
 //! The known word that an unknown one was probably meant to be.
 
 /// How alike two words must be, from 0 to 1: one slip in a short word, a few in a long one.
-const ALIKE: f64 = 0.8;
+const ALIKE: f64 = 0.7;
 
 /// The known word that is most like `word`; none when none is like it.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Fields, Finding, Parameter, Severity, coerce};
-
-/// How unlike a known name a word may be and still be taken for a slip of it: 1 is the same, 0 nothing in common.
-const LIKENESS_MIN: f64 = 0.7;
+use super::{Fields, Finding, Parameter, Severity, coerce, nearest};
 
 /// Everything wrong with values given for parameters; each finding's place is the parameter.
 pub fn check_given(declared: &[Parameter], given: &Fields) -> Vec<Finding> {
@@ -70,12 +67,10 @@ fn takes(parameter: &Parameter) -> String {
 
 fn unknown(declared: &[Parameter], name: &str) -> String {
     let names = || declared.iter().map(|parameter| parameter.name.as_str());
-    let likeness = |known: &str| strsim::jaro_winkler(known, name);
-    let nearest = names().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    match nearest {
-        None => "is no parameter: there are none".to_owned(),
-        Some(near) if likeness(near) >= LIKENESS_MIN => format!("is no parameter: did you mean `{near}`?"),
-        Some(_) => format!("is no parameter: there are {}", names().collect::<Vec<_>>().join(", ")),
+    match nearest(name, names()) {
+        _ if declared.is_empty() => "is no parameter: there are none".to_owned(),
+        Some(meant) => format!("is no parameter: did you mean `{meant}`?"),
+        None => format!("is no parameter: there are {}", names().collect::<Vec<_>>().join(", ")),
     }
 }
 

@@ -15,4 +15,4 @@ mod token;
 mod transport;
 
 pub use token::{KEY_FILE, KeyError, token, verifies};
-pub use transport::{Attempt, Surroundings, is_signed, send, unreadable};
+pub use transport::{Attempt, Outlined, Surroundings, is_signed, outline, send, unreadable};

@@ -307,6 +307,7 @@ impl State {
         self.key_is_free(&after)?;
         self.dedup_key_is_free(&before, &after)?;
         self.append(&change.row, change.event.as_ref())?;
+        self.entities.insert(after.row, after.clone());
         self.plan(&after, &change.planned)?;
         if let Some(health) = &effects.destination {
             self.note_health(health);
@@ -325,7 +326,6 @@ impl State {
                 },
             );
         }
-        self.entities.insert(after.row, after);
         Ok(Step::Wrote(Applied::Written))
     }
 

@@ -4,7 +4,7 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Create, Entity, EnvelopeContext, Event, Invalid, KeyUse, Lifecycle, NewEntity, create as decide_creation,
+    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, create as decide_creation,
     envelope_of, let_out,
 };
 use crate::policy::{Selected, select, sha256_hex};
@@ -41,11 +41,6 @@ pub enum IdChoice {
 /// The command is wrong, the id is taken, a parent is missing or closed, or the store failed: nothing was written.
 pub fn create(host: &Host, command: &Create, id: IdChoice, policy: Option<&str>) -> Result<Made, Error> {
     let selected = policy_for(host, &command.kind, policy)?;
-    if selected.lifecycle.descriptor().delivery.is_some() {
-        let message = format!("{} entities are notices, made with what they deliver", command.kind);
-        let hint = "`runwarden outbox send --to DESTINATION JSON` makes one".to_owned();
-        return Err(Invalid::new("kind", message, Some(hint)).into());
-    }
     make(host, command, id, &selected, |_| None)
 }
 

@@ -1,6 +1,7 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
 mod adopt;
+mod bindings;
 mod create;
 mod doctor;
 mod enclosing;
@@ -13,6 +14,7 @@ mod identity;
 mod inventory;
 mod kill;
 mod living;
+mod needed;
 mod notices;
 pub mod outbox;
 mod policy;
@@ -32,6 +34,7 @@ mod view;
 mod wait;
 mod why;
 
+pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};

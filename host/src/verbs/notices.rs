@@ -1,12 +1,11 @@
 //! Who is told of an entity: the settings of here and of the store, resolved and bound to what is installed.
 
 use std::path::PathBuf;
-
-use serde_json::Value;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{BoundHandler, Invalid, Layer, NotifyDiagnostic, NotifySettings};
+use crate::model::{BoundHandler, HANDLER_KIND, HandlerDescriptor, Invalid, Layer, NotifyDiagnostic, NotifySettings};
 use crate::notify::settings::{
     Asked, Chosen, Component, Decided, Files, LayerSettings, Problem, bind, read_global, read_project, resolve,
 };
@@ -107,16 +106,23 @@ impl<'a> Installed<'a> {
     /// # Errors
     /// The store cannot be read; what does not fit is inside.
     pub(crate) fn bind(&mut self, name: &str, chosen: &Chosen) -> Result<Result<BoundHandler, Vec<Problem>>, Error> {
-        let component = self.component(&chosen.configured.component)?;
+        let found = self.component(&chosen.configured.component)?;
+        let component = found
+            .as_ref()
+            .map(|(digest, descriptor)| Component { digest, descriptor });
         let kinds = match (&mut self.kinds, chosen.configured.filter.kinds.is_empty()) {
             (_, true) => &[],
             (Some(kinds), false) => kinds.as_slice(),
             (unread @ None, false) => unread.insert(kinds_with_events(self.host)?),
         };
-        Ok(bind(name, chosen, component.as_ref(), kinds))
+        Ok(bind(name, chosen, component, kinds))
     }
 
-    fn component(&mut self, words: &str) -> Result<Option<Component>, Error> {
+    /// The newest handler that is meant by the words, with its digest.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn component(&mut self, words: &str) -> Result<Option<(String, Arc<HandlerDescriptor>)>, Error> {
         let components = match &mut self.components {
             Some(components) => components,
             unread @ None => {
@@ -124,23 +130,14 @@ impl<'a> Installed<'a> {
                 unread.insert(self.host.store().components()?)
             }
         };
-        let meant = select(components, words)
+        let mut handlers = select(components, words)
             .into_iter()
-            .find(|record| record.kind == "handler");
-        let Some(record) = meant else { return Ok(None) };
-        let Some(descriptor) = self.host.store().descriptor(&record.digest)? else {
+            .filter(|record| record.kind == HANDLER_KIND);
+        let Some(record) = handlers.next() else {
             return Ok(None);
         };
-        let descriptor: Value = serde_json::from_str(&descriptor).unwrap_or_default();
-        let transports = descriptor["transports"].as_array().cloned().unwrap_or_default();
-        Ok(Some(Component {
-            label: format!("{}@{}", record.name, record.version),
-            digest: record.digest.clone(),
-            transports: transports
-                .iter()
-                .filter_map(|word| Some(word.as_str()?.to_owned()))
-                .collect(),
-        }))
+        let descriptor = self.host.policies().handler(&record.digest)?;
+        Ok(descriptor.map(|descriptor| (record.digest.clone(), descriptor)))
     }
 }
 

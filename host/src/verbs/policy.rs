@@ -9,6 +9,7 @@ use crate::model::{Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, 
 use crate::policy::{Candidate, select};
 use crate::store::{Activation, Component, ComponentRecord};
 use crate::verbs::examine::examine;
+use crate::verbs::needed::uses;
 
 /// A component that was installed.
 #[derive(Debug)]
@@ -168,7 +169,8 @@ fn put_in_force(host: &Host, record: &ComponentRecord, activating: &Activating, 
     Err(unknown())
 }
 
-/// Removes a component that no entity is pinned to and that is not in force.
+/// Removes a component that nothing needs: a policy that no entity is pinned to and that is not in force, a handler that
+/// no binding means and that no entity that can still end, and no event that is still to be told, was bound to.
 ///
 /// # Errors
 /// None is meant by the words, it is in use, or the store failed: nothing was written.
@@ -189,14 +191,20 @@ pub fn remove(host: &Host, words: &str, actor: &Actor) -> Result<ComponentRecord
             });
         }
     };
+    let uses = uses(host, &record)?;
+    if !uses.is_empty() {
+        let digest = record.digest;
+        return Err(Error::InUse { digest, uses });
+    }
     let details = json!({"kind": record.kind, "name": record.name, "version": record.version});
     let event = event(host, "policy_removed", &record.digest, actor, details);
     if host.store().remove_component(&record.digest, &event)? {
         return Ok(record);
     }
+    // Somebody pinned an entity to it meanwhile, put it in force, or removed it.
     Err(Error::InUse {
         digest: record.digest,
-        entities: record.in_use,
+        uses: Vec::new(),
     })
 }
 

@@ -3,17 +3,15 @@
 use super::entry::Configured;
 use super::problem::Problem;
 use super::resolve::Chosen;
-use crate::model::{BoundHandler, EventFilter, singular};
+use crate::model::{BoundHandler, Destination, EventFilter, HandlerDescriptor, check_config, singular};
 
-/// An installed component, as far as a binding must fit it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Component {
-    /// `name@version`.
-    pub label: String,
+/// An installed component.
+#[derive(Clone, Copy, Debug)]
+pub struct Component<'a> {
     /// SHA-256 in hexadecimal.
-    pub digest: String,
-    /// Transports that its destinations may use.
-    pub transports: Vec<String>,
+    pub digest: &'a str,
+    /// What it says of itself.
+    pub descriptor: &'a HandlerDescriptor,
 }
 
 /// Binds a handler of this name to its component; `kinds` are those that make events.
@@ -23,7 +21,7 @@ pub struct Component {
 pub fn bind(
     name: &str,
     chosen: &Chosen,
-    component: Option<&Component>,
+    component: Option<Component<'_>>,
     kinds: &[String],
 ) -> Result<BoundHandler, Vec<Problem>> {
     let configured = &chosen.configured;
@@ -34,7 +32,17 @@ pub fn bind(
         );
         return Err(vec![Problem::new("component_unknown", message)]);
     };
-    let mut problems = transports(configured, component);
+    let mut problems = transports(configured, component.descriptor);
+    problems.extend(
+        check_config(component.descriptor, &configured.config)
+            .into_iter()
+            .map(|finding| {
+                Problem::new(
+                    "config_not_fitting",
+                    format!("`{}` of config {}", finding.place, finding.message),
+                )
+            }),
+    );
     let filter = filter(&configured.filter, kinds, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
@@ -42,8 +50,8 @@ pub fn bind(
     Ok(BoundHandler {
         name: name.to_owned(),
         layer: chosen.layer,
-        component: component.label.clone(),
-        digest: component.digest.clone(),
+        component: component.descriptor.label(),
+        digest: component.digest.to_owned(),
         config: configured.config.clone(),
         filter,
         destinations: configured.destinations.clone(),
@@ -51,20 +59,18 @@ pub fn bind(
 }
 
 /// A destination's transport must be one that the component declares.
-fn transports(configured: &Configured, component: &Component) -> Vec<Problem> {
-    let unfit = configured.destinations.iter().filter_map(|(name, destination)| {
-        let word = destination.transport.word();
-        let is_declared = component.transports.iter().any(|declared| declared == word);
-        (!is_declared).then(|| {
-            let message = format!(
-                "destination {name} is reached by {word}, and {} sends by {}",
-                component.label,
-                component.transports.join(", ")
-            );
-            Problem::new("transport_not_declared", message)
-        })
-    });
-    unfit.collect()
+fn transports(configured: &Configured, descriptor: &HandlerDescriptor) -> Vec<Problem> {
+    let unfit = configured
+        .destinations
+        .iter()
+        .filter(|(_, destination)| !descriptor.reaches(&destination.transport));
+    let problem = |(name, destination): (&String, &Destination)| {
+        let (label, word) = (descriptor.label(), destination.transport.word());
+        let declared = descriptor.transports.join(", ");
+        let message = format!("destination {name} is reached by {word}, and {label} sends by {declared}");
+        Problem::new("transport_not_declared", message)
+    };
+    unfit.map(problem).collect()
 }
 
 /// The filter with the kinds' own names; one that makes no events would never be told.

@@ -59,8 +59,8 @@ fn needs_shell(sign: char) -> Problem {
     Problem::new(
         "command_requires_shell",
         format!(
-            "the command holds `{sign}`, which only a shell would read, and none is started: quote it, or write \
-             argv = [\"program\", \"argument\"]; for a shell, argv = [\"sh\", \"-c\", \"…\"]"
+            "the command holds `{sign}`, which only a shell would read: quote it, or write \
+             argv = [\"program\", \"argument\"]"
         ),
     )
 }

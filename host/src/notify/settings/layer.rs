@@ -1,14 +1,15 @@
 //! What one settings file says, or all bindings of the store together.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::entry::{Entry, State, bad_name, entry, is_name};
 use super::problem::Problem;
 use super::table::Table;
-use crate::model::Layer;
+use crate::model::{Fields, Layer};
 
 /// What a layer says.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,16 +75,9 @@ impl LayerSettings {
 
 /// Reads the text of a settings file; relative paths begin at its directory.
 pub fn read(layer: Layer, path: &Path, text: &str) -> LayerSettings {
-    let document = match toml::from_str::<Map<String, Value>>(text) {
+    let document = match document(text) {
         Ok(document) => document,
-        Err(error) => {
-            // The line itself may hold what is to be kept; its number is enough.
-            let line = error
-                .span()
-                .map(|span| text[..span.start.min(text.len())].lines().count().max(1));
-            let place = line.map(|line| format!(", line {line}")).unwrap_or_default();
-            return LayerSettings::broken(layer, path, &format!("is no TOML{place}: {}", error.message()));
-        }
+        Err(why) => return LayerSettings::broken(layer, path, &format!("is no TOML{why}")),
     };
     let mut settings = LayerSettings::empty(layer);
     settings.path = Some(path.to_owned());
@@ -91,8 +85,20 @@ pub fn read(layer: Layer, path: &Path, text: &str) -> LayerSettings {
     settings
 }
 
+/// Reads TOML.
+///
+/// # Errors
+/// Says in which line it is none, and why. The line itself may hold what is to be kept, and is not repeated.
+pub fn document(text: &str) -> Result<Fields, String> {
+    toml::from_str(text).map_err(|error| {
+        let line = |span: Range<usize>| text[..span.start.min(text.len())].split('\n').count();
+        let place = error.span().map(|span| format!(", line {}", line(span)));
+        format!("{}: {}", place.unwrap_or_default(), error.message())
+    })
+}
+
 /// Reads a document into the settings of a layer.
-pub(super) fn of_document(document: &Map<String, Value>, base: Option<&Path>, settings: &mut LayerSettings) {
+pub(super) fn of_document(document: &Fields, base: Option<&Path>, settings: &mut LayerSettings) {
     let mut top = Table::new("the settings", document, base);
     top.only(&["notify"], "settings_have_unknown_keys");
     if let Some(values) = top.table("notify") {

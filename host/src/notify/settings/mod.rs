@@ -22,6 +22,6 @@ pub use bind::{Component, bind};
 pub use command::split;
 pub use entry::{Configured, Entry, State, entry};
 pub use files::{Files, PROJECT_DIRECTORY, SETTINGS_FILE, read_global, read_project};
-pub use layer::{LayerSettings, read};
+pub use layer::{LayerSettings, document, read};
 pub use problem::Problem;
 pub use resolve::{Asked, Chosen, Decided, NotNamed, Resolved, Spec, resolve};

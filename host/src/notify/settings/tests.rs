@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::model::{DurationMs, Layer, SecretReference, Source, Transport};
+use crate::model::{DurationMs, HANDLER_KIND, HandlerDescriptor, Layer, SecretReference, Source, Transport};
 
 mod vectors;
 
@@ -394,33 +394,47 @@ fn the_nearest_layer_names_the_tags_that_are_let_out() {
     );
 }
 
+/// What the component of this name that ships says of itself.
+fn shipped(name: &str) -> HandlerDescriptor {
+    let of_name = |bundled: &&runwarden_bundled::Bundled| bundled.kind == HANDLER_KIND && bundled.name == name;
+    let bundled = runwarden_bundled::POLICIES.iter().find(of_name).expect("it ships");
+    serde_json::from_str(bundled.descriptor).expect("its descriptor is one")
+}
+
 #[test]
 fn a_handler_is_bound_only_to_a_component_that_it_fits() {
-    let component = Component {
-        label: "exec@0.1.0".to_owned(),
-        digest: "d".to_owned(),
-        transports: vec!["exec".to_owned()],
-    };
+    let descriptor = shipped("exec");
     let kinds = ["run".to_owned(), "play".to_owned()];
-    let bound = |lines: &str, component: Option<&Component>| {
+    let bound = |lines: &str, is_installed: bool| {
         let chosen = Chosen {
             layer: Layer::Global,
             configured: configured(lines),
         };
+        let component = Component {
+            digest: "d",
+            descriptor: &descriptor,
+        };
         let codes = |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.code).collect::<Vec<_>>();
-        bind("x", &chosen, component, &kinds).map_err(codes)
+        bind("x", &chosen, is_installed.then_some(component), &kinds).map_err(codes)
     };
-    let plural = bound("argv = [\"a\"]\nfilter = { kinds = [\"runs\"] }", Some(&component)).expect("it fits");
+    let plural = bound("argv = [\"a\"]\nfilter = { kinds = [\"runs\"] }", true).expect("it fits");
     assert_eq!(
         (plural.filter.kinds, plural.digest.as_str()),
         (vec!["run".to_owned()], "d")
     );
-    let refused = |lines: &str, component| bound(lines, component).expect_err("it does not fit");
-    assert_eq!(refused("argv = [\"a\"]", None), ["component_unknown"]);
+    let refused = |lines: &str| bound(lines, true).expect_err("it does not fit");
     assert_eq!(
-        refused("argv = [\"a\"]\nfilter = { kinds = [\"team\"] }", Some(&component)),
+        bound("argv = [\"a\"]", false),
+        Err(vec!["component_unknown".to_owned()])
+    );
+    assert_eq!(
+        refused("argv = [\"a\"]\nfilter = { kinds = [\"team\"] }"),
         ["filter_kinds_unsupported"]
     );
+    assert_eq!(
+        refused("argv = [\"a\"]\nconfig = { deadline = 5, wants_acknowledgement = \"x\" }"),
+        ["config_not_fitting", "config_not_fitting"]
+    );
     let file = "component = \"exec\"\n[notify.handlers.x.destinations.d]\ntransport = \"file\"\npath = \"/x\"";
-    assert_eq!(refused(file, Some(&component)), ["transport_not_declared"]);
+    assert_eq!(refused(file), ["transport_not_declared"]);
 }

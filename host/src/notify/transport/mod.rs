@@ -5,6 +5,7 @@ mod answer;
 mod aside;
 mod exec;
 mod file;
+mod outline;
 mod secret;
 mod signature;
 mod target;
@@ -18,6 +19,8 @@ pub use signature::is_signed;
 mod bench;
 #[cfg(test)]
 mod tests;
+
+pub use outline::{Outlined, outline};
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -44,7 +44,7 @@ const ANSWER_HEADERS_MAX: usize = 128;
 /// The most addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 16;
 /// Who asks.
-const AGENT: &str = concat!("runwarden/", env!("CARGO_PKG_VERSION"));
+pub(super) const AGENT: &str = concat!("runwarden/", env!("CARGO_PKG_VERSION"));
 
 /// A receiver as the settings have it.
 pub(super) struct Receiver<'a> {

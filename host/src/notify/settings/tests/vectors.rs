@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::layer::of_document;
 use super::super::*;
+use super::shipped;
 use crate::model::{Layer, Transport};
 
 /// Why a row comes out otherwise.
@@ -85,10 +86,10 @@ fn ours(on_terminal: &Value) -> Value {
 
 /// What came of a handler: off, handler or rejected, with the first code and the program.
 fn outcome(settings: LayerSettings) -> (&'static str, Option<String>, Value) {
+    let descriptor = shipped("exec");
     let component = Component {
-        label: "exec@0.1.0".to_owned(),
-        digest: String::new(),
-        transports: vec!["exec".to_owned()],
+        digest: "d",
+        descriptor: &descriptor,
     };
     let kinds = ["session", "play", "invocation", "schedule_run"].map(str::to_owned);
     let resolved = resolve(&[settings], &Asked::Settings).expect("nothing is named");
@@ -98,7 +99,7 @@ fn outcome(settings: LayerSettings) -> (&'static str, Option<String>, Value) {
     let Some(chosen) = resolved.decided.into_iter().find_map(|decided| decided.chosen) else {
         return ("off", None, Value::Null);
     };
-    let installed = (chosen.configured.component == "exec").then_some(&component);
+    let installed = (chosen.configured.component == "exec").then_some(component);
     match bind("x", &chosen, installed, &kinds) {
         Err(problems) => ("rejected", Some(problems[0].code.clone()), Value::Null),
         Ok(bound) => match &bound.destinations["exec"].transport {

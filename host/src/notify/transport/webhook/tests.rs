@@ -472,3 +472,26 @@ async fn plain_http_is_for_private_addresses_alone() {
         "{told:?}"
     );
 }
+
+#[tokio::test]
+async fn the_headers_are_those_that_are_told_beforehand() {
+    let receiver = Receiving::plain(|_| answer(204)).await;
+    let secrets = vec![SecretReference::Env("OPS_SECRET".to_owned())];
+    let dispatch = to(
+        Transport::Webhook {
+            url: Source::Given(plain_url(&receiver)),
+            secrets,
+            allow_private: true,
+            ca_file: None,
+        },
+        AMPLE_MS,
+    );
+    assert!(matches!(sent(&dispatch).await, Sent::Delivered(_)));
+    let seen = receiver.requests();
+    let mut names: Vec<&str> = seen[0].headers.keys().map(hyper::header::HeaderName::as_str).collect();
+    // What HTTP itself asks for.
+    names.retain(|name| !["host", "content-length"].contains(name));
+    names.sort_unstable();
+    let told = crate::notify::outline(&dispatch.target, true).headers;
+    assert_eq!(names, told.into_keys().collect::<Vec<_>>());
+}
