@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune, report,
-    rm, run, runtime, show, transition, wait, why,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
+    report, rm, run, runtime, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};

@@ -96,7 +96,17 @@ fn every_way_to_end_is_told_once_with_the_true_status() {
         ],
     );
     heard(&home, &file, "reported", &["completed"]);
-    home.run(&["run", "--detach", "--id", "absent", "--notify", &notify, "--", "/no/such/program"]).exits(127);
+    home.run(&[
+        "run",
+        "--detach",
+        "--id",
+        "absent",
+        "--notify",
+        &notify,
+        "--",
+        "/no/such/program",
+    ])
+    .exits(127);
     heard(&home, &file, "absent", &["failed"]);
 }
 

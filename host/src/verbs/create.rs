@@ -4,8 +4,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, create as decide_creation,
-    envelope_of, let_out,
+    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, create as decide_creation, envelope_of,
+    let_out,
 };
 use crate::policy::{Selected, select, sha256_hex};
 use crate::store::{Created, NewRun};
