@@ -273,10 +273,9 @@ fn a_token_is_taken_once_it_is_right_and_only_then() {
         "notify",
         "add",
         "asks",
-        "--component",
-        "exec",
         "--exec",
         &notify,
+        "--config",
         "wants_acknowledgement=true",
     ]);
     home.done(&["create", "session", "--id", "s"]);

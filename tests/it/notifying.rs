@@ -278,7 +278,7 @@ fn a_plan_is_shown_and_nothing_is_sent() {
     ]);
     home.done(&["notify", "add", "journal", "--file", "ends.jsonl"]);
     let answer = home.run_with(
-        &["run", "--id", "r-1", "--", "sh", "-c", "exit 3"],
+        &["run", "--no-notify", "--id", "r-1", "--", "sh", "-c", "exit 3"],
         &[("OPS_SECRET", "s3cr3t")],
     );
     answer.exits(3);
@@ -306,7 +306,7 @@ fn a_plan_is_shown_and_nothing_is_sent() {
         said.starts_with("file  file /") && said.ends_with("Nothing was sent."),
         "{said}"
     );
-    home.run(&["run", "--id", "r-2", "--", "true"]).exits(0);
+    home.run(&["run", "--no-notify", "--id", "r-2", "--", "true"]).exits(0);
     let document = home.json(&["notify", "test", "ops", "--ref", "r-2"]);
     assert_eq!(
         (&document["admitted"], &document["dispatches"]),
