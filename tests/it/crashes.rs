@@ -76,6 +76,7 @@ fn commands_that_make_a_home_at_once_make_one() {
     }
 }
 
+/// A terminal status is never seen without its end: both are of one commit.
 #[test]
 fn a_transition_is_whole_or_absent_and_its_key_with_it() {
     let home = Home::new();
@@ -161,6 +162,7 @@ pub(crate) fn shim_is_gone(home: &Home, id: &str) -> bool {
     matches!(lock, Ok(ShimLock::Free | ShimLock::Absent))
 }
 
+/// Who was started is recorded before it begins, so the next command concludes what became of it.
 #[test]
 fn a_starter_that_dies_after_the_gate_loses_nothing() {
     let home = Home::new();

@@ -141,6 +141,7 @@ pub(crate) fn aged(directory: &std::path::Path) {
     }
 }
 
+/// Rows and directories go after the processes, never before: what cannot be stopped can be tried again.
 #[test]
 fn a_stop_that_cannot_be_confirmed_keeps_the_row_and_the_directories() {
     let home = Home::new();

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{Home, PROGRAM, lives, until};
+use crate::harness::{Home, PROGRAM, lives, opened, until};
 
 /// Kills a process that a run of this test started, unless it is gone.
 fn ended(pid: &str) {
@@ -75,6 +75,59 @@ fn doctor_tells_what_it_would_repair_then_repairs_it_and_then_finds_nothing() {
     let again = home.run(&["doctor", "--fix", "--json"]).document();
     assert_eq!(decisions(&again), []);
     home.done(&["kill", "alive"]);
+}
+
+/// A cleanup that began before a successor was started is about an attempt, not about the run's name.
+#[test]
+fn what_is_left_of_an_earlier_attempt_ends_nothing() {
+    let home = Home::new();
+    home.run(&["run", "--id", "earlier", "--", "sh", "-c", "exit 9"])
+        .exits(9);
+    home.over("earlier");
+    let gate = home.gate("gate");
+    let script = format!(
+        "echo $$ > {}; read x < {}; exit 7",
+        home.path("one").display(),
+        gate.display()
+    );
+    home.detach("one", &["--", "sh", "-c", &script]);
+    let worker = home.told("one");
+    std::fs::copy(home.of_run("earlier", "exit.json"), home.of_run("one", "exit.json")).expect("a record");
+    for words in [
+        &["show", "one"][..],
+        &["doctor", "--fix"],
+        &["kill", "--all-stale"],
+        &["ls"],
+        &["finish", "one"],
+    ] {
+        home.run(words);
+        assert_eq!(stored_status(&home, "one"), "running", "{words:?}");
+    }
+    assert!(lives(&worker));
+    let _gate = opened(&gate);
+    assert_eq!(home.over("one")["fields"]["exit_code"], 7);
+}
+
+/// No age ends what lives: no deadline that nobody set, no want of sessions, of artifacts or of reports.
+#[test]
+fn a_quiet_run_that_lives_is_left_alone_however_old_it_is() {
+    let home = Home::new();
+    for kind in ["run", "session", "invocation"] {
+        let script = format!("echo $$ > {}; exec sleep 600", home.path(kind).display());
+        home.detach(kind, &["--kind", kind, "--", "sh", "-c", &script]);
+        home.told(kind);
+    }
+    change(
+        &home,
+        "UPDATE entities SET created_at_ms = created_at_ms - 864000000, updated_at_ms = updated_at_ms - 864000000",
+    );
+    change(&home, "UPDATE runtimes SET created_at_ms = created_at_ms - 864000000");
+    home.run(&["doctor", "--fix"]).exits(0);
+    home.run(&["kill", "--all-stale"]).exits(0);
+    for kind in ["run", "session", "invocation"] {
+        assert_eq!(stored_status(&home, kind), "running", "{kind}");
+        home.done(&["kill", kind, "--grace", "0"]);
+    }
 }
 
 /// Rows that name a dead process while they hold the only token to take the work up again: repaired in place, never taken

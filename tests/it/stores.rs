@@ -24,6 +24,7 @@ fn made() -> (Home, Connection) {
 
 const END: [&str; 5] = ["transition", "s", "completed", "--reason", "run.completed.ok"];
 
+/// A question takes no lock that a writer holds.
 #[test]
 fn a_store_that_another_process_holds_is_busy_and_reads_go_on() {
     let (home, connection) = made();
