@@ -8,6 +8,7 @@ mod fill;
 mod growth;
 mod guard;
 mod memory;
+mod notices;
 mod ping;
 mod plan;
 mod raw;
@@ -30,6 +31,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("guard", guard::figure),
     ("plan", plan::figure),
     ("transitions", transitions::figure),
+    ("notices", notices::figure),
     ("written", written::figure),
     ("cold", cold::figure),
     ("start", start::figure),

@@ -307,6 +307,7 @@ impl State {
         self.key_is_free(&after)?;
         self.dedup_key_is_free(&before, &after)?;
         self.append(&change.row, change.event.as_ref())?;
+        self.entities.insert(after.row, after.clone());
         self.plan(&after, &change.planned)?;
         if let Some(health) = &effects.destination {
             self.note_health(health);
@@ -325,7 +326,6 @@ impl State {
                 },
             );
         }
-        self.entities.insert(after.row, after);
         Ok(Step::Wrote(Applied::Written))
     }
 
@@ -475,6 +475,10 @@ fn not_installed(digest: &str) -> StoreError {
 
 fn matches(entity: &Entity, query: &EntityQuery) -> bool {
     query.kind.as_ref().is_none_or(|kind| *kind == entity.reference.kind)
+        && query
+            .except_kind
+            .as_ref()
+            .is_none_or(|kind| *kind != entity.reference.kind)
         && (query.statuses.is_empty() || query.statuses.contains(&entity.status))
         && query.terminal.is_none_or(|terminal| terminal == entity.terminal)
         && query.success.is_none_or(|success| success == entity.success)

@@ -55,6 +55,7 @@ fn environment(wants_acknowledgement: bool) -> BTreeMap<&'static str, String> {
         ("RUNWARDEN_HOME", "<the home>".to_owned()),
         ("RUNWARDEN_DISPATCH_ID", ID.to_owned()),
         ("RUNWARDEN_ATTEMPT_NUMBER", ATTEMPT.to_owned()),
+        ("RUNWARDEN_ATTEMPT_TOKEN", "<drawn for each attempt>".to_owned()),
         ("RUNWARDEN_EVENT_ID", "<the event's id>".to_owned()),
     ]);
     if wants_acknowledgement {

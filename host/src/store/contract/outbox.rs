@@ -280,7 +280,7 @@ fn an_end_writes_what_it_tells_in_its_commit(subject: &Subject) {
         settings: new.entity.notify,
         plan: effects.change.planned.owed[0].clone(),
     };
-    assert_eq!(store.owed(moment(99), 9).unwrap(), [owed.clone()]);
+    assert_eq!(store.owed(moment(99), 9).unwrap(), std::slice::from_ref(&owed));
     assert_eq!(audited(store), ["handler_failed"]);
     forget(store, "told");
     assert_eq!(

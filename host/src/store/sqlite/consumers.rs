@@ -150,10 +150,11 @@ pub(super) fn acknowledge(db: &Db, name: &str, event_id: &str, at: Timestamp) ->
     if db.row(sql, [entity, version], |_| Ok(()))?.is_none() {
         return Ok(Acknowledged::NoEvent);
     }
-    let sql = "INSERT INTO acknowledgements (event_entity, event_version, consumer, at_ms) VALUES (?1, ?2, ?3, ?4) \
-               ON CONFLICT DO NOTHING";
-    Ok(match db.write(sql, params![entity, version, consumer, at.as_ms()])? {
-        0 => Acknowledged::Again,
-        _ => Acknowledged::New,
-    })
+    let sql = "SELECT 1 FROM acknowledgements WHERE event_entity = ?1 AND event_version = ?2 AND consumer = ?3";
+    if db.row(sql, [entity, version, consumer], |_| Ok(()))?.is_some() {
+        return Ok(Acknowledged::Again);
+    }
+    let sql = "INSERT INTO acknowledgements (event_entity, event_version, consumer, at_ms) VALUES (?1, ?2, ?3, ?4)";
+    db.write(sql, params![entity, version, consumer, at.as_ms()])?;
+    Ok(Acknowledged::New)
 }

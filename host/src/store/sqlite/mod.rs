@@ -35,6 +35,8 @@ mod formats;
 #[cfg(test)]
 mod growth;
 #[cfg(test)]
+mod notices;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,6 +1,8 @@
 //! Dispatches and plans that are owed: added in the commit of what they tell, found when they are due.
 
-use rusqlite::{Row, params};
+use std::collections::HashMap;
+
+use rusqlite::params;
 
 use super::columns::{Columns, json};
 use super::connection::Db;
@@ -97,6 +99,7 @@ fn place(db: &Db, new: &NewDispatch) -> Result<Placed, Fault> {
     if entity::id_is_taken(db, &new.entity.reference.id)? {
         return Ok(Placed::IdTaken);
     }
+    let event = event_of(db, dispatch)?;
     let row = entity::add(
         db,
         &Addition {
@@ -106,7 +109,12 @@ fn place(db: &Db, new: &NewDispatch) -> Result<Placed, Fault> {
             destination: Some(destination(db, dispatch)?),
         },
     )?;
-    insert(db, row, new, &body_digest)?;
+    let details = Details {
+        new,
+        event,
+        body_digest: &body_digest,
+    };
+    insert(db, row, &details)?;
     Ok(Placed::New(row))
 }
 
@@ -124,15 +132,31 @@ fn destination(db: &Db, dispatch: &Dispatch) -> rusqlite::Result<i64> {
     Ok(db.inserted())
 }
 
-fn insert(db: &Db, row: i64, new: &NewDispatch, body_digest: &str) -> Result<(), Fault> {
-    let dispatch = &new.dispatch;
-    let event = match &dispatch.event_id {
-        None => None,
-        Some(id) => {
-            let found = history::event_key(db, id.as_str())?;
-            Some(found.ok_or_else(|| refused("adding a dispatch", format!("this store has no event {id}")))?)
-        }
+/// The event a dispatch tells, by its entity's number and its version.
+fn event_of(db: &Db, dispatch: &Dispatch) -> Result<Option<(i64, i64)>, Fault> {
+    let Some(id) = &dispatch.event_id else {
+        return Ok(None);
     };
+    match history::event_key(db, id.as_str())? {
+        Some(event) => Ok(Some(event)),
+        None => Err(refused("adding a dispatch", format!("this store has no event {id}"))),
+    }
+}
+
+/// What a dispatch has beside its entity, as far as it was worked out.
+struct Details<'a> {
+    new: &'a NewDispatch,
+    event: Option<(i64, i64)>,
+    body_digest: &'a str,
+}
+
+fn insert(db: &Db, row: i64, details: &Details<'_>) -> rusqlite::Result<()> {
+    let Details {
+        new,
+        event,
+        body_digest,
+    } = details;
+    let dispatch = &new.dispatch;
     let sql = "INSERT INTO dispatches (entity, event_entity, event_version, handler, name, dedup_key, held, \
                    deadline_at_ms, wants_acknowledgement, body_bytes, body_digest) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -210,8 +234,7 @@ const COLUMNS: &str = "d.entity, i.id, d.event_version, d.handler, d.name, t.tar
 const JOINS: &str = "CROSS JOIN entities e ON e.entity = d.entity \
      CROSS JOIN destinations t ON t.destination = e.destination LEFT JOIN entity_ids i ON i.entity = d.event_entity";
 
-fn decode(row: &Row<'_>, store: &str) -> rusqlite::Result<(i64, Outline)> {
-    let mut columns = Columns::of(row, "dispatches");
+fn decode(columns: &mut Columns<'_, '_>, store: &str) -> rusqlite::Result<(i64, Outline)> {
     let entity = columns.take()?;
     let event = (columns.take::<Option<String>>()?, columns.take::<Option<i64>>()?);
     let event_id = match event {
@@ -241,13 +264,13 @@ fn decode(row: &Row<'_>, store: &str) -> rusqlite::Result<(i64, Outline)> {
 pub(super) fn dispatch(db: &Db, id: &str, store: &str) -> rusqlite::Result<Option<Dispatch>> {
     let sql = format!(
         "SELECT {COLUMNS}, b.body FROM entity_ids n CROSS JOIN dispatches d ON d.entity = n.entity {JOINS} \
-         CROSS JOIN dispatch_bodies b ON b.entity = d.entity WHERE n.id = ?1"
+         LEFT JOIN dispatch_bodies b ON b.entity = d.entity WHERE n.id = ?1"
     );
     db.row(&sql, [id], |row| {
-        let (_, outline) = decode(row, store)?;
-        let body = row.get("body")?;
+        let mut columns = Columns::of(row, "dispatches");
+        let (_, outline) = decode(&mut columns, store)?;
         Ok(Dispatch {
-            body,
+            body: columns.take()?,
             ..outline.dispatch
         })
     })
@@ -257,8 +280,10 @@ pub(super) fn dispatch(db: &Db, id: &str, store: &str) -> rusqlite::Result<Optio
 pub(super) fn outlines(db: &Db, dispatches: &[Entity], store: &str) -> rusqlite::Result<Vec<Option<Outline>>> {
     let numbers: Vec<i64> = dispatches.iter().map(|entity| entity.row).collect();
     let sql = format!("SELECT {COLUMNS} FROM json_each(?1) n CROSS JOIN dispatches d ON d.entity = n.value {JOINS}");
-    let found = db.rows(&sql, [json(&numbers)], |row| decode(row, store))?;
-    let found: std::collections::HashMap<i64, Outline> = found.into_iter().collect();
+    let found = db.rows(&sql, [json(&numbers)], |row| {
+        decode(&mut Columns::of(row, "dispatches"), store)
+    })?;
+    let found: HashMap<i64, Outline> = found.into_iter().collect();
     Ok(numbers.iter().map(|number| found.get(number).cloned()).collect())
 }
 

@@ -5,6 +5,7 @@
 use std::fs;
 
 use crate::model::{Dispatch, Sent, Transport};
+use crate::notify::outline;
 use crate::notify::transport::bench::{AMPLE_MS, SECRET, SHORT_MS, TOKEN, dispatch, error_of, sent};
 
 const BODY: &[u8] = b"{\"event\":\"$(touch /tmp/x); `id` | cat > y & ' \\\" *\"}";
@@ -92,6 +93,9 @@ async fn the_environment_is_what_is_documented_and_nothing_else() {
         "RUNWARDEN_HOME",
     ];
     assert_eq!(names, expected);
+    let told = outline(&to(&argv, &[], AMPLE_MS).target, true).environment;
+    names.retain(|name| name.starts_with("RUNWARDEN_"));
+    assert_eq!(names, told.into_keys().collect::<Vec<_>>(), "as it is told beforehand");
     assert!(text.contains("RUNWARDEN_DISPATCH_ID=d7kq2m3vxhc\n"), "{text}");
     assert!(text.contains("RUNWARDEN_ATTEMPT_NUMBER=3\n"), "{text}");
     assert!(text.contains("RUNWARDEN_EVENT_ID=store:r1:2\n"), "{text}");

@@ -117,3 +117,7 @@ BEGIN SELECT RAISE(ABORT, 'acknowledgements is append-only'); END;
 CREATE TRIGGER acknowledgements_are_not_deleted BEFORE DELETE ON acknowledgements
 WHEN NOT EXISTS (SELECT 1 FROM retention_gate)
 BEGIN SELECT RAISE(ABORT, 'acknowledgements is append-only'); END;
+CREATE TRIGGER acknowledgements_are_not_replaced BEFORE INSERT ON acknowledgements
+WHEN EXISTS (SELECT 1 FROM acknowledgements WHERE event_entity = NEW.event_entity
+        AND event_version = NEW.event_version AND consumer = NEW.consumer)
+BEGIN SELECT RAISE(ABORT, 'acknowledgements is append-only'); END;
