@@ -66,10 +66,15 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Plan> {
     let is_admitted = handler
         .filter
         .admits(&text(&envelope["entity"]["kind"]), &text(&envelope["status"]));
-    let planned = if is_admitted {
-        preview(&host, &handler, &envelope)?
-    } else {
-        Vec::new()
+    let planned = match is_admitted {
+        true => preview(&host, &handler, &envelope).map_err(|error| Failure {
+            hints: vec![format!(
+                "`runwarden policy show {}` shows what it is",
+                handler.component
+            )],
+            ..Failure::from(error)
+        })?,
+        false => Vec::new(),
     };
     let dispatches = planned.into_iter().filter_map(|planned| {
         let destination = handler.destinations.get(&planned.destination)?;
