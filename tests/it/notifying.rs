@@ -189,8 +189,13 @@ fn a_wrong_option_makes_nothing() {
         .exits(64);
     home.run(&["create", "session", "--id", "s-1", "--notify", "nobody"])
         .exits(64)
-        .hints("runwarden notify ls");
+        .hints("runwarden notify show");
     home.run(&["run", "--notify", "nobody", "--", "true"]).exits(125);
+    home.global("[notify.handlers.a]\nargv = [\"x\"]\nconfig = { colour = 1 }\n[notify.handlers.b]\nargv = 5");
+    for name in ["a", "b"] {
+        let said = home.run(&["create", "session", "--notify", name]).exits(64).err;
+        assert!(said.contains("colour") || said.contains("argv"), "{said}");
+    }
     assert_eq!(home.json(&["ls", "--all"]), json!([]));
 }
 
