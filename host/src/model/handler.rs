@@ -62,7 +62,7 @@ impl HandlerDescriptor {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Described {
     /// It is a policy.
-    Policy(Descriptor),
+    Policy(Box<Descriptor>),
     /// It is a handler.
     Handler(HandlerDescriptor),
 }

@@ -125,7 +125,7 @@ fn described(callable: &Callable<'_>, inspected: &Inspected) -> Result<Described
         convert::handler(raw).map(Described::Handler)
     } else {
         let raw = callable.describe().map_err(InstallError::Fault)?;
-        convert::descriptor(raw).map(Described::Policy)
+        convert::descriptor(raw).map(Box::new).map(Described::Policy)
     };
     let descriptor = descriptor.map_err(InstallError::unusable)?;
     let answer = Answer {

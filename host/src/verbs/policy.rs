@@ -55,7 +55,7 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
         let Described::Policy(descriptor) = descriptor else {
             return Err(never_in_force(&record).into());
         };
-        let lifecycle = Lifecycle::new(descriptor.clone());
+        let lifecycle = Lifecycle::new((**descriptor).clone());
         let activation = activation(host, &lifecycle, &record.digest, activating, actor)?;
         events.push(activated_event(host, &activation, actor));
         activations.push(activation);

@@ -176,7 +176,7 @@ fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
     let candidate = examine(host, &bytes)?;
     Ok(Subject {
         says: match candidate.descriptor {
-            Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(descriptor))),
+            Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),
             Described::Handler(descriptor) => Says::Handler(Arc::new(descriptor)),
         },
         digest: candidate.digest,
