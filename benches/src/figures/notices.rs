@@ -21,7 +21,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let other = transitions::prepared(&raw_home)?;
     let count = effort.choose(20, 200);
     let rounds = effort.choose(3, 11);
-    let all = (count * rounds) + 1;
+    let all = count * (rounds + 1); // one round is made before any is counted
     for (home, host) in [(&home, &host), (&raw_home, &other)] {
         ping::make(host, "first")?; // so that the components are in the log before anything is measured
         fill(&Raw::open(&home.database())?, all)?;

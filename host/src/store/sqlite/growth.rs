@@ -7,10 +7,11 @@ use rusqlite::Connection;
 
 use super::tests::place;
 use super::{Counts, OpenMode, SqliteStore};
-use crate::model::{Entity, KeyUse};
+use crate::model::{Entity, EventId, KeyUse, OwedPlan, Planned};
 use crate::store::samples::{self, Success, moment};
 use crate::store::{
-    Applied, DueQuery, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Outbox, Removed, Rows, Scope, Store,
+    Acknowledged, Applied, Consumer, DueQuery, Enqueued, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup,
+    Outbox, Removed, Rows, Scope, Store,
 };
 
 /// What a call may scan without an index's constraint: the rows that it answers, walked newest first.
@@ -162,6 +163,68 @@ const FINDING: [Call; 10] = [
     }),
 ];
 
+/// Calls of the outbox, each on what the one before left.
+const NOTICES: [Call; 9] = [
+    ("enqueue", |store| {
+        let new = samples::new_dispatch(store, "sent", None);
+        assert!(matches!(store.enqueue(&new).unwrap(), Enqueued::New(_)));
+    }),
+    ("enqueue again", |store| {
+        let new = samples::new_dispatch(store, "sent", None);
+        assert!(matches!(store.enqueue(&new).unwrap(), Enqueued::Held(_)));
+    }),
+    ("end that tells", |store| {
+        let mut effects = samples::ending(store, &entity(store, 9), Success::No);
+        let event_id = effects.change.row.id.clone();
+        effects.change.planned.dispatches = vec![samples::new_dispatch(store, "planned", Some(&event_id))];
+        effects.change.planned.owed = vec![OwedPlan {
+            handler: "slow".to_owned(),
+            tries: 0,
+            due_at: moment(0),
+            error: None,
+        }];
+        assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
+    }),
+    ("dispatch", |store| {
+        assert!(store.dispatch("planned").unwrap().is_some())
+    }),
+    ("outlines", |store| {
+        let found = ["sent", "planned"].map(|id| store.load(id).unwrap().unwrap());
+        assert!(store.outlines(&found).unwrap().iter().all(Option::is_some));
+    }),
+    ("due", |store| {
+        let query = DueQuery {
+            before: moment(1 << 40),
+            except_targets: Vec::new(),
+            limit: LIMIT,
+        };
+        assert_eq!(store.due(&query).unwrap().len(), 2);
+    }),
+    ("next due", |store| {
+        assert_eq!(store.next_due().unwrap(), Some(moment(0)))
+    }),
+    ("settle", |store| {
+        let owed = store.owed(moment(0), LIMIT).unwrap().remove(0);
+        assert!(store.settle_owed(&owed, &Planned::default(), &[]).unwrap());
+    }),
+    ("acknowledge", |store| {
+        let consumer = Consumer {
+            name: "reader".to_owned(),
+            since: Some(moment(1 << 40)),
+            created_at: moment(0),
+            retired_at: None,
+        };
+        assert!(
+            store
+                .add_consumer(&consumer, &samples::admin_event("consumer_added", "reader"))
+                .unwrap()
+        );
+        let event = EventId::new(store.name(), "id0000009", 2);
+        let answer = store.acknowledge("reader", event.as_str(), moment(0));
+        assert_eq!(answer.unwrap(), Acknowledged::New);
+    }),
+];
+
 /// The first page of a journal in which everything is old.
 fn old_page(journal: Journal) -> JournalPage {
     JournalPage {
@@ -280,6 +343,9 @@ fn no_call_does_more_work_in_a_larger_store() {
         let call = |store: &SqliteStore| assert_eq!(listed(store, select), expected, "{name}");
         compare(name, measure(&small, call), measure(&large, call));
     }
+    for (name, call) in NOTICES {
+        compare(name, measure(&small, call), measure(&large, call));
+    }
     assert!(grown.is_empty(), "{grown:#?}");
 }
 
@@ -317,7 +383,15 @@ fn a_creation_and_an_end_touch_few_pages() {
     let entity = store.load("zz-new").unwrap().unwrap();
     store.apply(&samples::ending(&store, &entity, Success::Yes)).unwrap();
     let ended = frames();
+    let told = store.load("warm").unwrap().unwrap();
+    let mut effects = samples::ending(&store, &told, Success::Yes);
+    let event_id = effects.change.row.id.clone();
+    effects.change.planned.dispatches = vec![samples::new_dispatch(&store, "first", Some(&event_id))];
+    let before_told = frames();
+    store.apply(&effects).unwrap();
+    let telling = frames() - before_told;
     assert!(created - before <= 10, "a creation wrote {} pages", created - before);
+    assert!(telling <= 17, "an end with a dispatch wrote {telling} pages");
     assert!(ended - created <= 8, "an end wrote {} pages", ended - created);
 }
 
