@@ -51,7 +51,7 @@ impl Context {
             compiler: Some(program.clone()),
             program,
             shim: SHIM,
-            variable: |name| variable(name),
+            variable,
         };
         Ok(Self {
             output,

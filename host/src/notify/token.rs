@@ -87,11 +87,11 @@ fn mac(key: &[u8; KEY_BYTES], dispatch_id: &str) -> Hmac<Sha256> {
 
 /// The key; none when there is no file.
 fn stored(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, KeyError> {
-    let found = match fs::symlink_metadata(path) {
+    let found = match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(failed("read", path))?,
     };
-    if found.mode() & OPEN_TO_OTHERS != 0 || found.is_symlink() {
+    if found.mode() & OPEN_TO_OTHERS != 0 {
         return Err(KeyError::Exposed { path: path.to_owned() });
     }
     let bytes = read_regular(path, KEY_BYTES as u64).map_err(failed("read", path))?;

@@ -86,7 +86,8 @@ pub async fn attend(program: &Program, limit: Duration) -> Result<Attended, Proc
             ended(status)
         }
         Err(_) => {
-            let survivors = tokio::task::spawn_blocking(move || set.end()).await.unwrap_or_default();
+            let killing = tokio::task::spawn_blocking(move || set.end()).await;
+            let survivors = killing.map_err(ProcessError::system("kill what a program started"))?;
             // A process that the kernel does not let go of is reaped later, by the runtime.
             let _ = timeout(REAP_WITHIN, child.wait()).await;
             AttendedEnd::OutOfTime(survivors)

@@ -16,12 +16,6 @@ pub(super) enum Reach {
     Private,
 }
 
-impl Reach {
-    pub(super) fn new(allow_private: bool) -> Self {
-        if allow_private { Self::Private } else { Self::Public }
-    }
-}
-
 /// How a connection to an address is to be protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protection {

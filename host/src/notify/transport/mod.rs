@@ -28,6 +28,8 @@ use tokio::time::Instant;
 
 use crate::model::{Dispatch, Sent, Timestamp, Transport};
 
+use address::Reach;
+
 /// One attempt to deliver a dispatch.
 pub struct Attempt<'a> {
     /// The dispatch's id: what a receiver knows repeats by.
@@ -71,10 +73,11 @@ pub async fn send(attempt: &Attempt<'_>) -> Sent {
             allow_private,
             ca_file,
         } => {
+            let reach = if *allow_private { Reach::Private } else { Reach::Public };
             let receiver = webhook::Receiver {
                 url,
                 secrets,
-                reach: address::Reach::new(*allow_private),
+                reach,
                 ca_file: ca_file.as_deref(),
             };
             webhook::send(attempt, &receiver, webhook::system_resolver).await

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use runwarden_shim::stat;
@@ -113,4 +114,25 @@ async fn many_programs_at_once_each_get_their_own_end() {
     for (code, task) in tasks.into_iter().enumerate() {
         assert_eq!(task.await.unwrap(), AttendedEnd::Exited(i32::try_from(code).unwrap()));
     }
+}
+
+/// Starts itself anew each time, away from session, environment and parent, holds a pipe, and ends.
+const RELAY: &str = "exec 9>\"$1/held\"\nsetsid env -i /bin/sh \"$0\" \"$1\" &\n";
+
+#[tokio::test]
+async fn a_chain_of_processes_that_each_start_the_next_and_end_is_broken() {
+    let home = tempfile::tempdir().unwrap();
+    let (relay, held) = (home.path().join("relay"), home.path().join("held"));
+    fs::write(&relay, RELAY).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&held).status().unwrap();
+    assert!(made.success());
+    let mut options = fs::OpenOptions::new();
+    let mut reader = options.read(true).custom_flags(libc::O_NONBLOCK).open(&held).unwrap();
+    let program = script("/bin/sh $0/relay $0; exec sleep 600", home.path());
+    let attended = attend(&program, Duration::from_secs(1)).await.unwrap();
+    let left = reader.read(&mut [0]);
+    // A chain that was not broken ends here.
+    fs::remove_file(&relay).unwrap();
+    assert_eq!(attended.end, AttendedEnd::OutOfTime(Vec::new()));
+    assert!(matches!(left, Ok(0)), "somebody holds the pipe: {left:?}");
 }

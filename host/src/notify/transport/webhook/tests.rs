@@ -29,6 +29,23 @@ fn local(url: impl Into<String>) -> Transport {
     }
 }
 
+/// The same, where only the authorities of a file are trusted.
+fn trusting(url: impl Into<String>, ca_file: &str) -> Transport {
+    Transport::Webhook {
+        url: Source::Given(url.into()),
+        secrets: Vec::new(),
+        allow_private: true,
+        ca_file: Some(ca_file.to_owned()),
+    }
+}
+
+/// A file of authorities.
+fn written(home: &tempfile::TempDir, certificate: &str) -> String {
+    let path = home.path().join("ca.pem");
+    fs::write(&path, certificate).unwrap();
+    path.display().to_string()
+}
+
 fn to(transport: Transport, timeout_ms: i64) -> Dispatch {
     dispatch(transport, BODY, timeout_ms)
 }
@@ -70,8 +87,7 @@ async fn hang<T>(kept: T) {
 async fn a_notice_arrives_over_tls_and_an_independent_library_verifies_it() {
     let (receiver, certificate) = Receiving::secure("localhost", accepted).await;
     let home = tempfile::tempdir().unwrap();
-    let ca_file = home.path().join("ca.pem");
-    fs::write(&ca_file, certificate).unwrap();
+    let ca_file = written(&home, &certificate);
     let secret_file = home.path().join("secret");
     fs::write(&secret_file, format!("{RAW_SECRET}\n")).unwrap();
     let transport = Transport::Webhook {
@@ -81,7 +97,7 @@ async fn a_notice_arrives_over_tls_and_an_independent_library_verifies_it() {
             SecretReference::File(secret_file.display().to_string()),
         ],
         allow_private: true,
-        ca_file: Some(ca_file.display().to_string()),
+        ca_file: Some(ca_file),
     };
     let notice = to(transport, AMPLE_MS);
     for _ in 0..2 {
@@ -109,35 +125,34 @@ async fn a_notice_arrives_over_tls_and_an_independent_library_verifies_it() {
 #[tokio::test]
 async fn a_certificate_of_nobody_trusted_or_of_another_name_is_no_receiver() {
     let (receiver, certificate) = Receiving::secure("elsewhere.example", accepted).await;
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("ca.pem");
-    let port = receiver.address.port();
-    let url = format!("https://localhost:{port}/");
-    let trusting = |path: &std::path::Path| Transport::Webhook {
-        url: Source::Given(url.clone()),
-        secrets: Vec::new(),
-        allow_private: true,
-        ca_file: Some(path.display().to_string()),
-    };
-    let unreadable = sent(&to(trusting(&path), AMPLE_MS)).await;
-    assert!(
-        matches!(&unreadable, Sent::Unreadable(why) if why.contains("ca.pem")),
-        "{unreadable:?}"
-    );
-    fs::write(&path, "no certificate").unwrap();
-    let unreadable = sent(&to(trusting(&path), AMPLE_MS)).await;
-    assert!(
-        matches!(&unreadable, Sent::Unreadable(why) if why.contains("ca.pem")),
-        "{unreadable:?}"
-    );
-    fs::write(&path, certificate).unwrap();
-    let told = sent(&to(trusting(&path), AMPLE_MS)).await;
-    assert!(error_of(&told).starts_with("no TLS: "), "{told:?}");
     let (_, other) = Receiving::secure("localhost", accepted).await;
-    fs::write(&path, other).unwrap();
-    let told = sent(&to(trusting(&path), AMPLE_MS)).await;
-    assert!(error_of(&told).starts_with("no TLS: "), "{told:?}");
+    let home = tempfile::tempdir().unwrap();
+    let url = format!("https://localhost:{}/", receiver.address.port());
+    for certificate in [certificate, other] {
+        let told = sent(&to(trusting(&url, &written(&home, &certificate)), AMPLE_MS)).await;
+        assert!(error_of(&told).starts_with("no TLS: "), "{told:?}");
+    }
+    // The machine's authorities did not sign it, where it has any.
+    let told = sent(&to(local(&url), AMPLE_MS)).await;
+    let words = match &told {
+        Sent::Failed { error, .. } => error,
+        Sent::Unreadable(why) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(
+        words.starts_with("no TLS: ") || words.starts_with("no certificate authority"),
+        "{told:?}"
+    );
     assert!(receiver.requests().is_empty());
+}
+
+#[tokio::test]
+async fn authorities_that_cannot_be_read_are_told_by_their_file() {
+    let home = tempfile::tempdir().unwrap();
+    for path in ["/nonexistent/ca.pem", &written(&home, "no certificate")] {
+        let told = sent(&to(trusting("https://localhost/", path), AMPLE_MS)).await;
+        assert!(matches!(&told, Sent::Unreadable(why) if why.contains(path)), "{told:?}");
+    }
 }
 
 #[tokio::test]
@@ -189,7 +204,10 @@ async fn a_receiver_that_hangs_costs_its_time_limit_at_every_stage() {
     let taken = |stream| async { hang(say(stream, "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n").await).await };
     let without_tls = async {
         let receiver = Receiving::raw(hang).await;
-        sent(&to(local(format!("https://{}/", receiver.address)), SHORT_MS)).await
+        let (_, certificate) = Receiving::secure("localhost", accepted).await;
+        let home = tempfile::tempdir().unwrap();
+        let url = format!("https://{}/", receiver.address);
+        sent(&to(trusting(url, &written(&home, &certificate)), SHORT_MS)).await
     };
     let (silent, half_a_head, informed, explaining, taken, without_tls) = tokio::join!(
         raw(hang, SHORT_MS),
