@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, policy, prune, report,
-    rm, run, runtime, show, transition, wait, why,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
+    report, rm, run, runtime, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -94,6 +94,7 @@ pub(crate) enum Command {
     Report(report::Args),
     History(history::Args),
     Runtime(runtime::Args),
+    Outbox(outbox::Args),
     Policy(policy::Args),
     Notify(notify::Args),
     Demo(demo::Args),
@@ -115,7 +116,10 @@ const GROUPS: [(&str, &[&str]); 3] = [
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
-    ("Setup", &["policy", "notify", "prune", "demo", "completions", "man"]),
+    (
+        "Setup",
+        &["policy", "notify", "outbox", "prune", "demo", "completions", "man"],
+    ),
 ];
 
 const STYLES: Styles = Styles::styled()

@@ -49,6 +49,14 @@ pub(crate) fn warn(context: &Context, settings: &NotifySettings) {
     }
 }
 
+/// The settings in force here.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) fn in_force(host: &Host) -> Outcome<NotifySettings> {
+    Ok(notices(host, &files(), &Asked::Settings)?.settings)
+}
+
 /// Where the settings of this command are.
 pub(crate) fn files() -> Files {
     let below = |directory: PathBuf| directory.join("runwarden").join(SETTINGS_FILE);

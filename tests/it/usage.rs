@@ -113,9 +113,8 @@ fn a_run_in_the_foreground_has_a_code_of_its_own_for_a_wrong_command_line() {
 #[test]
 fn what_is_not_built_is_absent() {
     let home = Home::new();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 8] = [
         &["serve"],
-        &["outbox", "ls"],
         &["submit", "--", "true"],
         &["queue", "ls"],
         &["worker"],

@@ -1,11 +1,11 @@
 //! `create`: an entity that no process stands for.
 
-use runwarden_host::model::{Actor, Create, Reason};
+use runwarden_host::model::{Actor, Create, DISPATCH_KIND, Reason};
 use runwarden_host::verbs::{EntityView, IdChoice, create, known_kind, view};
 use serde_json::Value;
 
 use crate::context::{Context, meant, operator};
-use crate::errors::Outcome;
+use crate::errors::{Failure, Outcome};
 use crate::notify::{NotifyArgs, warn};
 use crate::output::{Page, Report, Text};
 use crate::parse;
@@ -64,6 +64,10 @@ pub(crate) struct Made(EntityView);
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
     let host = context.create()?;
     let kind = known_kind(&host, &args.kind)?;
+    if kind == DISPATCH_KIND {
+        return Err(Failure::usage("a dispatch is made with what it delivers")
+            .hint("`runwarden outbox send --to DESTINATION JSON` makes one"));
+    }
     let (id, choice) = match &args.id {
         Some(id) => (id.clone(), IdChoice::Given),
         None => (host.draw_id()?, IdChoice::Drawn),

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use runwarden_host::Host;
 use runwarden_host::model::{Create, Ended, Entity};
@@ -105,7 +106,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Exit {
     })
 }
 
-fn begin(context: &Context, args: &Args, io: Io) -> Result<(Host, Begun), Box<Failure>> {
+fn begin(context: &Context, args: &Args, io: Io) -> Result<(Arc<Host>, Begun), Box<Failure>> {
     let host = context.create()?;
     let create = creation(context, &host, args)?;
     let (id, choice) = match &args.work.id {

@@ -23,6 +23,7 @@ mod lifecycle;
 mod measure;
 mod nearest;
 mod notify;
+pub mod outbox;
 mod parameters;
 mod refusal;
 mod repair;
@@ -50,7 +51,7 @@ pub use descriptor::{
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
 pub use digest::sha256_hex;
-pub use dispatch::{DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
+pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
 pub use duration::parse_duration;
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};

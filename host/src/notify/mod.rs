@@ -15,4 +15,4 @@ mod token;
 mod transport;
 
 pub use token::{KEY_FILE, KeyError, token, verifies};
-pub use transport::{Attempt, Outlined, Surroundings, outline, send};
+pub use transport::{Attempt, Outlined, Surroundings, is_signed, outline, send, unreadable};

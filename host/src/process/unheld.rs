@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use runwarden_shim::stat::{self, Stat};
 use rustix::process::Signal;
 
+use super::containment::{TOKEN_DIGITS, is_unpopulated};
 use super::exit::Survivor;
 use super::identity::{Identity, Liveness, Place, classify};
 use super::pidfd::{PidFd, Sent, signal, signal_group};
@@ -33,8 +34,6 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const DEPTH_MAX: usize = 256;
 /// Groups below groups that are followed.
 const CGROUP_DEPTH_MAX: usize = 16;
-/// A cgroup is a set's own if its name holds so many digits of the attempt's token: a path alone could be anybody's.
-const TOKEN_DIGITS: usize = 8;
 
 /// What is known of a set before it is looked for.
 #[derive(Debug, Clone, Default)]
@@ -198,6 +197,11 @@ impl UnheldSet {
 
     /// Kills every member that is known.
     pub fn kill(&mut self) -> Signalled {
+        // One by one first: whom a signal to all has killed would not count as having got one.
+        let mut signalled = Signalled::default();
+        for member in self.members.values() {
+            signalled.count(signal(&member.process, Signal::KILL).ok());
+        }
         // Nobody forks out of this; but it reaches everybody, those included that are to be spared.
         if let Some(cgroup) = &self.cgroup
             && !self.cgroup_members().iter().any(|pid| self.is_spared(*pid))
@@ -206,10 +210,6 @@ impl UnheldSet {
         }
         if let Some(worker) = &self.worker {
             let _ = signal_group(worker, Some(Signal::KILL));
-        }
-        let mut signalled = Signalled::default();
-        for member in self.members.values() {
-            signalled.count(signal(&member.process, Signal::KILL).ok());
         }
         signalled
     }
@@ -307,8 +307,7 @@ impl UnheldSet {
 
     /// What the kernel says of the cgroup; none without one.
     fn is_unpopulated(&self) -> Option<bool> {
-        let events = fs::read_to_string(self.cgroup.as_ref()?.join("cgroup.events")).ok()?;
-        Some(events.lines().any(|line| line == "populated 0"))
+        is_unpopulated(self.cgroup.as_ref()?)
     }
 }
 

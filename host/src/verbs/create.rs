@@ -9,6 +9,7 @@ use crate::model::{
 };
 use crate::policy::{Selected, select, sha256_hex};
 use crate::store::{Created, NewRun};
+use crate::verbs::outbox::plan;
 use crate::verbs::transition::other_command;
 
 /// How often a drawn id is drawn again when it is taken.
@@ -81,6 +82,11 @@ pub(crate) fn make(
             host.now(),
         )?;
         new.event = event(&selected.lifecycle, &new);
+        if let Some(event) = &new.event {
+            let (planned, audit) = plan(host, &new.entity.reference, &new.entity.notify, event)?;
+            new.planned = planned;
+            new.admin = audit;
+        }
         let key = command.idempotency_key.as_ref();
         new.key = key.map(|key| KeyUse {
             key: key.clone(),
@@ -91,6 +97,7 @@ pub(crate) fn make(
             Created::New { entity, runtime_id } => {
                 crash::point("create.committed");
                 host.wake();
+                host.remember_planned(&new.planned);
                 return Ok(Made {
                     entity: *entity,
                     runtime_id,

@@ -16,6 +16,7 @@ mod kill;
 mod living;
 mod needed;
 mod notices;
+pub mod outbox;
 mod policy;
 mod prune;
 mod remove;

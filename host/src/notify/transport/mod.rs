@@ -13,6 +13,8 @@ mod tell;
 mod tls;
 mod webhook;
 
+pub use signature::is_signed;
+
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
@@ -98,6 +100,25 @@ fn told(sent: Sent) -> Sent {
         Sent::Refused(words) => Sent::Refused(tell::bounded(&words)),
         Sent::Unreadable(words) => Sent::Unreadable(tell::bounded(&words)),
     }
+}
+
+/// What an attempt needs of the settings and cannot read now: a secret, a URL, certificates. In words that name it and do
+/// not hold it; none when it can be made.
+pub fn unreadable(dispatch: &Dispatch, variable: fn(&str) -> Option<OsString>) -> Option<String> {
+    let Transport::Webhook {
+        url, secrets, ca_file, ..
+    } = &dispatch.target.transport
+    else {
+        return None;
+    };
+    let read = || {
+        secret::value(url, variable)?;
+        for reference in secrets {
+            secret::secret(reference, variable)?;
+        }
+        ca_file.as_deref().map(secret::of_file).transpose()
+    };
+    read().err()
 }
 
 /// What an attempt comes to; the second way out of it is as good as the first.

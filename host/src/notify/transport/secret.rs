@@ -39,15 +39,18 @@ pub(super) fn secret(reference: &SecretReference, variable: fn(&str) -> Option<O
         SecretReference::File(path) => (of_file(path)?, format!("the secret file {path}")),
     };
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let key = match text.strip_prefix(PREFIX) {
-        Some(encoded) => STANDARD
-            .decode(encoded)
-            .map_err(|_| format!("{place} holds no base64 after `{PREFIX}`"))?,
-        None => bytes,
-    };
+    let key = key(&text, bytes).ok_or_else(|| format!("{place} holds no base64 after `{PREFIX}`"))?;
     match key.is_empty() {
         true => Err(format!("{place} is empty")),
         false => Ok(Secret { key, text }),
+    }
+}
+
+/// The key that a secret stands for; none when what it announces is not base64.
+pub(super) fn key(text: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    match text.strip_prefix(PREFIX) {
+        Some(encoded) => STANDARD.decode(encoded).ok(),
+        None => Some(bytes),
     }
 }
 
