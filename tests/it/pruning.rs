@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use runwarden_host::model::{Actor, Retention};
+use runwarden_host::model::{Actor, AdminEvent, Retention};
+use runwarden_host::store::{Acknowledged, Consumer};
 use runwarden_host::verbs::{PruneKind, PruneOutcome, Pruning, plan_prune, prune};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -212,6 +213,56 @@ fn records_go_after_a_year_children_first_and_their_history_with_the_next_pass()
         .iter()
         .filter(|event| event["action"] == "history_pruned");
     assert_eq!(pruned.count(), 1, "{audited}");
+}
+
+#[test]
+fn what_a_consumer_is_owed_and_what_is_not_delivered_stays_however_old() {
+    let home = Home::new();
+    home.done(&["create", "play", "--id", "told"]);
+    home.done(&["create", "dispatch", "--id", "waiting"]);
+    home.done(&["create", "dispatch", "--id", "arrived"]);
+    home.done(&["transition", "told", "merged", "--reason", "play.merged.ok"]);
+    home.done(&["transition", "arrived", "acked", "--reason", "dispatch.acked.consumer"]);
+    let library = host(&home.home());
+    let store = library.store();
+    let consumer = Consumer {
+        name: "reader".to_owned(),
+        since: None,
+        created_at: library.now(),
+        retired_at: None,
+    };
+    let event = AdminEvent {
+        id: 0,
+        at: library.now(),
+        action: "consumer_added".to_owned(),
+        target: Some("reader".to_owned()),
+        actor: "operator:tests".to_owned(),
+        details: Value::Null,
+    };
+    assert!(store.add_consumer(&consumer, &event).expect("the store is there"));
+    older(&home, 400);
+    let first = planned(&home.json(&["prune"]));
+    let record = |reference: &str| first.contains(&pair("record", reference));
+    assert!(
+        record("play/told") && record("dispatch/arrived") && !record("dispatch/waiting"),
+        "{first:?}"
+    );
+    let pending = || {
+        store
+            .pending("reader", 9)
+            .expect("the store is there")
+            .expect("it is active")
+    };
+    let owed = pending().remove(0).0;
+    let rows = |document: &Value| document["items"][0]["rows"].as_i64();
+    // The event's row stays; the other row of the play and both of the dispatch that arrived go.
+    assert_eq!(rows(&home.json(&["prune"])), Some(3));
+    assert_eq!(pending()[0].0, owed);
+    let acknowledged = store.acknowledge("reader", owed.as_str(), library.now());
+    assert_eq!(acknowledged.expect("the store is there"), Acknowledged::New);
+    assert_eq!(rows(&home.json(&["prune"])), Some(1));
+    home.run(&["history", "told"]).exits(2);
+    home.run(&["show", "waiting"]).exits(0);
 }
 
 #[test]

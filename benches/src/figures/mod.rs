@@ -1,5 +1,6 @@
 //! One file per figure.
 
+mod bare;
 mod cold;
 mod decide;
 mod ends;
@@ -7,7 +8,9 @@ mod fill;
 mod growth;
 mod guard;
 mod memory;
+mod notices;
 mod ping;
+mod plan;
 mod raw;
 mod size;
 mod start;
@@ -26,7 +29,9 @@ pub type Figure = fn(Effort) -> Result<Vec<Row>>;
 pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
+    ("plan", plan::figure),
     ("transitions", transitions::figure),
+    ("notices", notices::figure),
     ("written", written::figure),
     ("cold", cold::figure),
     ("start", start::figure),

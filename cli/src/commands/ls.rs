@@ -177,11 +177,14 @@ fn mentioned(context: &Context, host: &Host, words: &[String]) -> Outcome<Vec<En
 /// What selectors choose; whether more ended earlier.
 fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
     let mut query = EntityQuery {
-        kind,
         statuses: args.statuses.clone(),
         limit: args.limit,
         ..args.selectors.query()
     };
+    if kind.is_some() {
+        query.except_kind = None;
+        query.kind = kind;
+    }
     if args.live || args.ended {
         query.terminal = Some(args.ended);
     }

@@ -20,14 +20,15 @@ mod inspect;
 mod install;
 mod instance;
 mod limits;
+mod plan;
 mod registry;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use crate::model::sha256_hex;
 pub use calls::{Assessed, GuardRequest, Judged, Observed, Surroundings, VerdictRequest};
 pub use code::{Code, compile, compile_here};
-pub use convert::sha256_hex;
 pub use engine::engines_made;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use runwarden_shim::stat::{self, Stat};
 use rustix::process::Signal;
@@ -27,6 +28,8 @@ pub const TOKEN_VARIABLE: &str = "RUNWARDEN_ATTEMPT_TOKEN";
 
 /// How often a look runs after processes that start while it looks, before it says that it is not caught up.
 const CATCH_UPS_MAX: usize = 32;
+/// After a signal, how long one member is waited for before all are looked for again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// A chain of parents longer than this is taken for a broken reading.
 const DEPTH_MAX: usize = 256;
 /// Groups below groups that are followed.
@@ -94,6 +97,61 @@ impl UnheldSet {
             variable: format!("{TOKEN_VARIABLE}={}", traces.token).into_bytes(),
             spared: traces.spared.iter().filter_map(alive).collect(),
             members: BTreeMap::new(),
+        }
+    }
+
+    /// Begins with a process that leads the set, and the token that it carries.
+    pub(super) fn led_by(worker: PidFd, token: &str) -> Self {
+        Self {
+            worker: Some(worker),
+            cgroup: None,
+            variable: format!("{TOKEN_VARIABLE}={token}").into_bytes(),
+            spared: Vec::new(),
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// Kills the set, its leader last: whoever loses its parent meanwhile is still found below it, if it is the reaper of
+    /// what it started. Who is left after this time; blocks for it, and for a look.
+    pub(super) fn end_within(&mut self, at_most: Duration) -> Vec<Survivor> {
+        let until = Instant::now() + at_most;
+        if let Some(worker) = &self.worker {
+            // Stopped, it starts nobody.
+            let _ = signal(worker, Signal::STOP);
+        }
+        loop {
+            let living = match self.look() {
+                Look::Empty(_) => return Vec::new(),
+                Look::Living(living) => living,
+            };
+            let leader = self.worker.as_ref().map(PidFd::pid);
+            let is_late = Instant::now() >= until;
+            if is_late || living.iter().all(|member| Some(member.pid) == leader) {
+                self.kill();
+            } else {
+                self.kill_below();
+            }
+            let killed = self.members.values().map(|member| &member.process);
+            let first = killed.min_by_key(|process| Some(process.pid()) == leader);
+            let _ = first.map(|process| process.wait_for_exit(LOOK_AGAIN_AFTER));
+            if is_late {
+                return match self.look() {
+                    Look::Empty(_) => Vec::new(),
+                    Look::Living(living) => living,
+                };
+            }
+        }
+    }
+
+    /// Kills every member that is known, but for the leader.
+    fn kill_below(&self) {
+        let leader = self.worker.as_ref().map(PidFd::pid);
+        for member in self
+            .members
+            .values()
+            .filter(|member| Some(member.process.pid()) != leader)
+        {
+            let _ = signal(&member.process, Signal::KILL);
         }
     }
 

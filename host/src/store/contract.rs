@@ -1,6 +1,8 @@
 //! The promises of [`Store`], as checks that every implementation passes.
 #![expect(clippy::unwrap_used, reason = "checks panic when a promise is broken")]
 
+mod outbox;
+
 use std::any::Any;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -66,7 +68,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         entities_are_walked_from_the_oldest,
         a_journal_gives_up_only_what_is_old_and_its_entity_gone,
     ];
-    for promise in promises {
+    for promise in promises.into_iter().chain(outbox::PROMISES) {
         let subject = make();
         promise(&subject);
     }

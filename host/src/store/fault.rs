@@ -5,11 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
-    StoreError, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Belongings, Binding, Component, ComponentRecord, Consumer, Created,
+    DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox, Outline,
+    Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
+use crate::model::{
+    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
+    Resource, Runtime, Timestamp,
+};
 
 /// When a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,12 +147,35 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
+impl<S: Store> Outbox for FaultyStore<S> {
+    calls! {
+        enqueue(new: &NewDispatch) -> Enqueued;
+        dispatch(id: &str) -> Option<Dispatch>;
+        outlines(dispatches: &[Entity]) -> Vec<Option<Outline>>;
+        due(query: &DueQuery) -> Vec<Entity>;
+        next_due() -> Option<Timestamp>;
+        owed(before: Timestamp, limit: usize) -> Vec<Owed>;
+        settle_owed(owed: &Owed, planned: &Planned, events: &[AdminEvent]) -> bool;
+        destinations() -> Vec<DestinationHealth>;
+        bindings() -> Vec<Binding>;
+        put_binding(binding: &Binding, event: &AdminEvent) -> ();
+        drop_binding(name: &str, event: &AdminEvent) -> bool;
+        add_consumer(consumer: &Consumer, event: &AdminEvent) -> bool;
+        consumers() -> Vec<(Consumer, u64)>;
+        pending(consumer: &str, limit: usize) -> Option<Vec<(EventId, Value)>>;
+        acknowledge(consumer: &str, event_id: &str, at: Timestamp) -> Acknowledged;
+        retire_consumer(name: &str, at: Timestamp, event: &AdminEvent) -> bool;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::store::{MemoryStore, samples};
+    use crate::model::OwedPlan;
+    use crate::store::sqlite::tests::place;
+    use crate::store::{MemoryStore, OpenMode, SqliteStore, samples};
 
     #[test]
     fn the_chosen_call_fails_before_or_after_its_work_and_no_other() {
@@ -174,5 +200,142 @@ mod tests {
             assert_eq!(store.inner().load(id).unwrap().is_some(), stored, "{id}");
         }
         assert_eq!(store.calls(), 4);
+    }
+
+    type Call = fn(&dyn Store) -> Result<(), StoreError>;
+
+    /// What a notice goes through, a call a step; each reads again what it needs, so that it can be made again.
+    const NOTICE: [Call; 10] = [
+        |store| store.create(&samples::new_entity(store, "run", "told"), None).map(drop),
+        |store| store.put_binding(&binding(), &event("handler_bound")),
+        |store| store.add_consumer(&consumer(), &event("consumer_added")).map(drop),
+        |store| {
+            let Some(entity) = store.load("told")?.filter(|entity| !entity.terminal) else {
+                return Ok(());
+            };
+            let mut effects = samples::ending(store, &entity, samples::Success::No);
+            let id = effects.change.row.id.clone();
+            effects.change.planned.dispatches = vec![samples::new_dispatch(store, "planned", Some(&id))];
+            effects.change.planned.owed = vec![owed()];
+            store.apply(&effects).map(drop)
+        },
+        |store| store.enqueue(&samples::new_dispatch(store, "sent", None)).map(drop),
+        |store| {
+            let Some(found) = store.owed(samples::moment(99), 1)?.pop() else {
+                return Ok(());
+            };
+            let planned = Planned {
+                dispatches: vec![samples::new_dispatch(store, "late", Some(&found.event_id))],
+                owed: Vec::new(),
+            };
+            store.settle_owed(&found, &planned, &[]).map(drop)
+        },
+        |store| {
+            let due = DueQuery {
+                before: samples::moment(10),
+                except_targets: Vec::new(),
+                limit: 1,
+            };
+            let Some(claimed) = store
+                .due(&due)?
+                .into_iter()
+                .find(|entity| entity.reference.id == "planned")
+            else {
+                return Ok(());
+            };
+            let mut attempt = samples::ending(store, &claimed, samples::Success::Yes);
+            attempt.change.event = None;
+            store.apply(&attempt).map(drop)
+        },
+        |store| {
+            for (id, _) in store.pending("reader", 9)?.unwrap_or_default() {
+                store.acknowledge("reader", id.as_str(), samples::moment(50))?;
+            }
+            Ok(())
+        },
+        |store| store.drop_binding("bound", &event("handler_unbound")).map(drop),
+        |store| {
+            store
+                .retire_consumer("reader", samples::moment(60), &event("consumer_retired"))
+                .map(drop)
+        },
+    ];
+
+    fn event(action: &str) -> AdminEvent {
+        samples::admin_event(action, "notice")
+    }
+
+    fn binding() -> Binding {
+        Binding {
+            name: "bound".to_owned(),
+            settings: Value::Null,
+            created_at: samples::moment(1),
+            actor: "tests".to_owned(),
+        }
+    }
+
+    fn consumer() -> Consumer {
+        Consumer {
+            name: "reader".to_owned(),
+            since: None,
+            created_at: samples::moment(1),
+            retired_at: None,
+        }
+    }
+
+    fn owed() -> OwedPlan {
+        OwedPlan {
+            handler: "slow".to_owned(),
+            tries: 1,
+            due_at: samples::moment(40),
+            error: None,
+        }
+    }
+
+    /// Makes every step, those that fail once more.
+    fn make(store: &dyn Store) {
+        samples::install(store).unwrap();
+        for call in NOTICE {
+            if call(store).is_err() {
+                call(store).unwrap();
+            }
+        }
+    }
+
+    /// What is left when every step was made; audit rows aside, of which a step that is made again may leave two.
+    fn left(store: &dyn Store) -> String {
+        let ids = ["told", "planned", "sent", "late"];
+        let entities: Vec<Entity> = ids.iter().map(|id| store.load(id).unwrap().unwrap()).collect();
+        format!(
+            "{entities:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            store.outlines(&entities).unwrap(),
+            store.history(&HistoryQuery::default()).unwrap(),
+            store.next_due().unwrap(),
+            store.owed(samples::moment(99), 9).unwrap(),
+            store.bindings().unwrap(),
+            store.consumers().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_notice_comes_out_the_same_whichever_call_fails_once_before_or_after_its_work() {
+        let faultless = FaultyStore::new(MemoryStore::named("faultily"));
+        make(&faultless);
+        let (calls, whole) = (faultless.calls(), left(&faultless));
+        for call in 2..=calls {
+            for when in [When::Before, When::After] {
+                let (_directory, path) = place();
+                let file = SqliteStore::open(&path, OpenMode::Create).unwrap();
+                let store = FaultyStore::new(file);
+                store.plan(PlannedFault {
+                    call,
+                    when,
+                    error: || StoreError::Busy { waited_ms: 5_000 },
+                });
+                make(&store);
+                let expected = whole.replace("faultily", store.name());
+                assert_eq!(left(&store), expected, "call {call} failed {when:?}");
+            }
+        }
     }
 }

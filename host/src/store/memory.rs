@@ -2,6 +2,8 @@
 //!
 //! One lock, one copy of everything, look-ups by walking. Nothing is kept when it is dropped.
 
+mod outbox;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +47,7 @@ struct State {
     resources_made: i64,
     components: Vec<Kept>,
     activations: Vec<Activation>,
+    outbox: outbox::Kept,
 }
 
 #[derive(Clone, Debug)]
@@ -193,7 +196,7 @@ impl State {
         if self.ids.contains_key(&reference.id) {
             return Ok(Step::WroteNothing(Created::IdTaken));
         }
-        let row = i64::try_from(self.ids.len() + 1).unwrap_or(i64::MAX);
+        let mut parents = Vec::with_capacity(new.parents.len());
         for parent in &new.parents {
             let Some(found) = self.by_reference(parent) else {
                 return Ok(Step::WroteNothing(Created::ParentMissing(parent.clone())));
@@ -207,18 +210,13 @@ impl State {
             if found.terminal || stopping {
                 return Ok(Step::WroteNothing(Created::ParentClosed(parent.clone())));
             }
-            let link = (found.row, row);
-            self.links.insert(link);
+            parents.push(found.row);
         }
-        let entity = Entity {
-            row,
-            policy: self.pin(&new.entity.policy.digest)?,
-            ..new.entity.clone()
-        };
-        self.key_is_free(&entity)?;
-        self.append(&new.row, new.event.as_ref())?;
-        self.ids.insert(reference.id.clone(), row);
-        self.entities.insert(row, entity.clone());
+        let entity = self.add(&new.entity, &new.row, new.event.as_ref())?;
+        let row = entity.row;
+        self.links.extend(parents.into_iter().map(|parent| (parent, row)));
+        self.plan(&entity, &new.planned)?;
+        self.record(&new.admin);
         if let Some(key) = &new.key {
             let (version, command_digest) = (new.row.version, key.command_digest.clone());
             let used = KeyRow {
@@ -234,6 +232,20 @@ impl State {
             entity: Box::new(entity),
             runtime_id,
         }))
+    }
+
+    /// Adds an entity whose id is free, with its first history row.
+    fn add(&mut self, entity: &Entity, row: &HistoryRow, event: Option<&Event>) -> Result<Entity, StoreError> {
+        let entity = Entity {
+            row: i64::try_from(self.ids.len() + 1).unwrap_or(i64::MAX),
+            policy: self.pin(&entity.policy.digest)?,
+            ..entity.clone()
+        };
+        self.key_is_free(&entity)?;
+        self.append(row, event)?;
+        self.ids.insert(entity.reference.id.clone(), entity.row);
+        self.entities.insert(entity.row, entity.clone());
+        Ok(entity)
     }
 
     fn add_run(&mut self, entity: &Entity, run: &NewRun) -> i64 {
@@ -293,7 +305,13 @@ impl State {
         };
         let after = self.merge(&before, change)?;
         self.key_is_free(&after)?;
+        self.dedup_key_is_free(&before, &after)?;
         self.append(&change.row, change.event.as_ref())?;
+        self.entities.insert(after.row, after.clone());
+        self.plan(&after, &change.planned)?;
+        if let Some(health) = &effects.destination {
+            self.note_health(health);
+        }
         self.record(&change.admin);
         self.update_runtimes(&effects.runtimes);
         if let Some((place, command_digest)) = key {
@@ -308,7 +326,6 @@ impl State {
                 },
             );
         }
-        self.entities.insert(after.row, after);
         Ok(Step::Wrote(Applied::Written))
     }
 
@@ -377,6 +394,7 @@ impl State {
         self.links.retain(|(parent, child)| *parent != row && *child != row);
         self.works.remove(&row);
         self.keys.retain(|(scope, _), _| *scope != row);
+        self.forget_dispatch(row);
         self.record(std::slice::from_ref(event));
         Step::Wrote(Removed::Gone)
     }
@@ -386,7 +404,9 @@ impl State {
         match journal {
             Journal::History => {
                 let rows = self.history.iter();
-                rows.map(|(number, (row, _))| (*number, row.at, self.by_id(&row.reference.id).is_none()))
+                let may_go =
+                    |number: i64, row: &HistoryRow| self.by_id(&row.reference.id).is_none() && !self.is_owed(number);
+                rows.map(|(number, (row, _))| (*number, row.at, may_go(*number, row)))
                     .collect()
             }
             Journal::Audit => self
@@ -403,7 +423,10 @@ impl State {
         going.retain(|(row, at, may_go)| rows.contains(row) && *at < page.before && *may_go);
         let going: BTreeSet<i64> = going.into_iter().map(|(row, ..)| row).collect();
         match page.journal {
-            Journal::History => self.history.retain(|number, _| !going.contains(number)),
+            Journal::History => {
+                self.history.retain(|number, _| !going.contains(number));
+                self.forget_acknowledgements(&going);
+            }
             Journal::Audit => self.admin_events.retain(|event| !going.contains(&event.id)),
         }
         going.len()
@@ -452,6 +475,10 @@ fn not_installed(digest: &str) -> StoreError {
 
 fn matches(entity: &Entity, query: &EntityQuery) -> bool {
     query.kind.as_ref().is_none_or(|kind| *kind == entity.reference.kind)
+        && query
+            .except_kind
+            .as_ref()
+            .is_none_or(|kind| *kind != entity.reference.kind)
         && (query.statuses.is_empty() || query.statuses.contains(&entity.status))
         && query.terminal.is_none_or(|terminal| terminal == entity.terminal)
         && query.success.is_none_or(|success| success == entity.success)

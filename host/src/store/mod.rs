@@ -35,7 +35,7 @@ use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resourc
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
-pub trait Store: Send + Sync {
+pub trait Store: Outbox {
     /// The store's own random name, of which event ids are made; drawn once when the store is made.
     fn name(&self) -> &str;
 

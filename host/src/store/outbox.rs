@@ -28,14 +28,15 @@ pub trait Outbox: Send + Sync {
     /// The store cannot be read.
     fn outlines(&self, dispatches: &[Entity]) -> Result<Vec<Option<Outline>>, StoreError>;
 
-    /// Dispatches for which something is due, the longest due first. What is dead costs nothing here.
+    /// Dispatches for which something is due, the longest due first; not those to a destination that is paused beyond
+    /// the moment asked for. What is dead or waits for a paused destination costs nothing here.
     ///
     /// # Errors
     /// The store cannot be read.
     fn due(&self, query: &DueQuery) -> Result<Vec<Entity>, StoreError>;
 
-    /// When the next dispatch or owed plan is due, of those whose destination is not paused beyond it; none when there
-    /// is nothing to wait for.
+    /// When the next dispatch or owed plan is due; what goes to a destination that is paused is due when its pause ends.
+    /// None when there is nothing to wait for.
     ///
     /// # Errors
     /// The store cannot be read.

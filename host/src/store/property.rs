@@ -1,6 +1,8 @@
 //! Random commands: the store in a file and the store in memory give equal answers, and look the same afterwards.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod outbox;
+
 use std::fmt::Debug;
 
 use proptest::prelude::*;
@@ -74,6 +76,7 @@ enum Command {
         journal: usize,
         before: i64,
     },
+    Outbox(outbox::Command),
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -97,6 +100,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (0_usize..3).prop_map(|digest| Command::RemoveComponent { digest }),
         1 => (0_usize..8).prop_map(|id| Command::Forget { id }),
         1 => (0_usize..2, 0_i64..40).prop_map(|(journal, before)| Command::Prune { journal, before }),
+        12 => outbox::command().prop_map(Command::Outbox),
     ]
 }
 
@@ -131,6 +135,7 @@ fn obey(store: &dyn Store, command: &Command) -> String {
             let success = if *success == 0 { Success::Yes } else { Success::No };
             told(store.apply(&ending(store, &entity, success)))
         }
+        Command::Outbox(command) => outbox::obey(store, command),
         Command::UpdateRuntime { .. } => update_runtime(store, command),
         Command::Record { target } => told(store.record(&[admin_event("noted", IDS[*target])], &[])),
         Command::Install { digest, kind, activate } => {
@@ -329,6 +334,7 @@ fn look(store: &dyn Store) -> Vec<String> {
     for row in store.history(&HistoryQuery::default()).unwrap() {
         seen.push(format!("{row:?} {:?}", store.envelope(row.id.as_str()).unwrap()));
     }
+    seen.extend(outbox::look(store));
     seen
 }
 
@@ -339,13 +345,15 @@ fn query() -> impl Strategy<Value = EntityQuery> {
         0..3,
     );
     let name = prop::option::of((0_usize..2).prop_map(|name| format!("n{name}")));
-    let kind = prop::option::of((0_usize..2).prop_map(|kind| KINDS[kind].to_owned()));
+    let kind = || prop::option::of((0_usize..2).prop_map(|kind| KINDS[kind].to_owned()));
+    let kind = (kind(), kind());
     let since = prop::option::of((0_i64..64).prop_map(moment));
     let numbers = (prop::option::of(1_i64..9), prop::option::of(0_usize..9));
     let booleans = (any::<Option<bool>>(), any::<Option<bool>>());
     (kind, statuses, booleans, tags, name, since, numbers).prop_map(
-        |(kind, statuses, (terminal, success), tags, name, since, (before_row, limit))| EntityQuery {
+        |((kind, except_kind), statuses, (terminal, success), tags, name, since, (before_row, limit))| EntityQuery {
             kind,
+            except_kind,
             statuses,
             terminal,
             success,

@@ -264,6 +264,8 @@ pub enum Lookup {
 pub struct EntityQuery {
     /// Of this kind.
     pub kind: Option<String>,
+    /// Not of this kind.
+    pub except_kind: Option<String>,
     /// With one of these statuses; empty is all.
     pub statuses: Vec<String>,
     /// Terminal or not.

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Work};
 use crate::model::{
-    Actor, AdminEvent, Change, Containment, DurationMs, Entity, Event, EventId, Fields, HistoryRow, NewEntity, Place,
-    Planned, PolicyPin, Reason, Reference, Runtime, RuntimeKind, RuntimeState, StopIntent, Structural, Tags, Timestamp,
+    Actor, AdminEvent, Change, Containment, Destination, Dispatch, DurationMs, Entity, Event, EventId, Fields,
+    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, Reason, Reference, Runtime, RuntimeKind,
+    RuntimeState, StopIntent, Structural, TIMEOUT_DEFAULT, Tags, Timestamp, Transport, sha256_hex,
 };
 
 /// The digest of the component that [`component`] makes.
@@ -129,6 +130,45 @@ pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
         parents: Vec::new(),
         key: None,
     }
+}
+
+/// A dispatch of status `pending`, due at `moment(10)`, of an event or sent by somebody; its key is its id.
+pub fn new_dispatch(store: &dyn Store, id: &str, event_id: Option<&EventId>) -> NewDispatch {
+    let NewEntity {
+        mut entity, mut row, ..
+    } = new_entity(store, "dispatch", id);
+    "pending".clone_into(&mut entity.status);
+    "pending".clone_into(&mut row.status);
+    entity.structural.attempt = Some(0);
+    entity.structural.next_attempt_at = Some(moment(10));
+    NewDispatch {
+        entity,
+        row,
+        dispatch: Dispatch {
+            event_id: event_id.cloned(),
+            handler: event_id.map(|_| "tell".to_owned()),
+            destination: "there".to_owned(),
+            target: target("/there"),
+            target_digest: target_digest("/there"),
+            body: format!("{{\"id\":\"{id}\"}}").into_bytes(),
+            dedup_key: id.to_owned(),
+            deadline: None,
+            wants_acknowledgement: false,
+        },
+    }
+}
+
+/// A destination: the file of that path.
+pub fn target(path: &str) -> Destination {
+    Destination {
+        transport: Transport::File { path: path.to_owned() },
+        timeout_ms: TIMEOUT_DEFAULT,
+    }
+}
+
+/// The digest of [`target`].
+pub fn target_digest(path: &str) -> String {
+    sha256_hex(json!(target(path)).to_string().as_bytes())
 }
 
 /// A change of `entity` to `status`, without anything beside it.

@@ -24,7 +24,7 @@ use crate::model::{
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
-use crate::verbs::transition::{TransitionOutcome, write};
+use crate::verbs::transition::{Beside, TransitionOutcome, write};
 use crate::verbs::verdict::ask_verdict;
 use crate::work::Work;
 
@@ -164,7 +164,7 @@ pub(crate) fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, told: 
     command.expected_statuses = Some(vec![entity.status.clone()]);
     update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
-    match write(host, entity, &command, std::slice::from_ref(&update))? {
+    match write(host, entity, &command, &Beside::runtimes(std::slice::from_ref(&update)))? {
         TransitionOutcome::Applied { .. } => Ok(Settled::Done),
         // Somebody else recorded it from the same file, or a report came between.
         TransitionOutcome::Conflict(_) => Ok(Settled::LookAgain),
@@ -219,7 +219,7 @@ fn record_late(
     command.patch = patch(&lifecycle, record, cause(record, ending, ended));
     command.patch.remove("ended_at");
     command.expected_version = Some(entity.version);
-    Ok(match write(host, entity, &command, &[update])? {
+    Ok(match write(host, entity, &command, &Beside::runtimes(&[update]))? {
         TransitionOutcome::Conflict(_) => Settled::LookAgain,
         TransitionOutcome::Applied { .. } | TransitionOutcome::Rejected(_) => Settled::Done,
     })

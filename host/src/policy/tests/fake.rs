@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
+use crate::model::{
+    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
+    Resource, Runtime, Timestamp,
+};
 use crate::store::{
-    Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
-    HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store,
-    StoreError, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Belongings, Binding, Component, ComponentRecord, Consumer, Created,
+    DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox, Outline,
+    Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -156,6 +159,72 @@ impl Store for FakeStore {
     }
 
     fn prune_journal(&self, _: &JournalPage, _: &[i64], _: &AdminEvent) -> Result<usize, StoreError> {
+        never()
+    }
+}
+
+impl Outbox for FakeStore {
+    fn enqueue(&self, _: &NewDispatch) -> Result<Enqueued, StoreError> {
+        never()
+    }
+
+    fn dispatch(&self, _: &str) -> Result<Option<Dispatch>, StoreError> {
+        never()
+    }
+
+    fn outlines(&self, _: &[Entity]) -> Result<Vec<Option<Outline>>, StoreError> {
+        never()
+    }
+
+    fn due(&self, _: &DueQuery) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        never()
+    }
+
+    fn owed(&self, _: Timestamp, _: usize) -> Result<Vec<Owed>, StoreError> {
+        never()
+    }
+
+    fn settle_owed(&self, _: &Owed, _: &Planned, _: &[AdminEvent]) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn destinations(&self) -> Result<Vec<DestinationHealth>, StoreError> {
+        never()
+    }
+
+    fn bindings(&self) -> Result<Vec<Binding>, StoreError> {
+        never()
+    }
+
+    fn put_binding(&self, _: &Binding, _: &AdminEvent) -> Result<(), StoreError> {
+        never()
+    }
+
+    fn drop_binding(&self, _: &str, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn add_consumer(&self, _: &Consumer, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn consumers(&self) -> Result<Vec<(Consumer, u64)>, StoreError> {
+        never()
+    }
+
+    fn pending(&self, _: &str, _: usize) -> Result<Option<Vec<(EventId, serde_json::Value)>>, StoreError> {
+        never()
+    }
+
+    fn acknowledge(&self, _: &str, _: &str, _: Timestamp) -> Result<Acknowledged, StoreError> {
+        never()
+    }
+
+    fn retire_consumer(&self, _: &str, _: Timestamp, _: &AdminEvent) -> Result<bool, StoreError> {
         never()
     }
 }

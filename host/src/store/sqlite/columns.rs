@@ -64,6 +64,13 @@ impl<'row, 'statement> Columns<'row, 'statement> {
         }
     }
 
+    /// The next column, JSON that is always there.
+    pub(super) fn given_json<T: DeserializeOwned>(&mut self) -> rusqlite::Result<T> {
+        let at = self.next();
+        let text: String = self.row.get(at).map_err(|error| self.damage(at, &error))?;
+        serde_json::from_str(&text).map_err(|error| self.damage(at, &error))
+    }
+
     /// The next column, one of some words.
     pub(super) fn word<T>(&mut self, value_of: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
         let at = self.next();

@@ -6,8 +6,8 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{removal, runtime};
-use crate::model::{Change, Entity, NewEntity, PolicyPin, Reason, Reference, Structural};
+use super::{outbox, removal, runtime};
+use crate::model::{Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reason, Reference, Structural};
 use crate::store::{Applied, Created, EffectSet, NewRun, StoreError};
 
 /// The columns [`decode`] takes, of `entities e`, `entity_ids i` and `components c`.
@@ -83,7 +83,7 @@ pub(super) fn load(db: &Db, id: &str) -> rusqlite::Result<Option<Entity>> {
 }
 
 /// The entity of that number, when it is there.
-fn load_row(db: &Db, row: i64) -> rusqlite::Result<Option<Entity>> {
+pub(super) fn load_row(db: &Db, row: i64) -> rusqlite::Result<Option<Entity>> {
     db.row(
         &format!("SELECT {COLUMNS} FROM entities e {JOINS} WHERE e.entity = ?1"),
         [row],
@@ -120,8 +120,13 @@ pub(super) fn count_pin(db: &Db, component: i64, change: i64) -> rusqlite::Resul
     Ok(())
 }
 
+/// Whether an id is or was in use.
+pub(super) fn id_is_taken(db: &Db, id: &str) -> rusqlite::Result<bool> {
+    let known = db.row("SELECT 1 FROM entity_ids WHERE id = ?1", [id], |_| Ok(()))?;
+    Ok(known.is_some())
+}
+
 /// Makes an entity; see [`crate::store::Store::create`].
-#[expect(clippy::too_many_lines, reason = "two statements with a value a line")]
 pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, Fault> {
     if let Some(key) = &new.key {
         let sql = "SELECT entity, command_digest FROM keys WHERE scope = ?1 AND key = ?2";
@@ -137,9 +142,7 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             });
         }
     }
-    let reference = &new.entity.reference;
-    let known = db.row("SELECT 1 FROM entity_ids WHERE id = ?1", [&reference.id], |_| Ok(()))?;
-    if known.is_some() {
+    if id_is_taken(db, &new.entity.reference.id)? {
         return Ok(Created::IdTaken);
     }
     let mut parents = Vec::with_capacity(new.parents.len());
@@ -150,40 +153,25 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             Parent::Closed => return Ok(Created::ParentClosed(parent.clone())),
         }
     }
-    db.write(
-        "INSERT INTO entity_ids (id, kind) VALUES (?1, ?2)",
-        [&reference.id, &reference.kind],
+    let row = add(
+        db,
+        &Addition {
+            entity: &new.entity,
+            row: &new.row,
+            event: new.event.as_ref(),
+            destination: None,
+        },
     )?;
-    let row = db.inserted();
-    let pin = pinned(db, &new.entity.policy.digest)?;
-    insert(db, row, pin, &new.entity)?;
-    count_pin(db, pin, 1)?;
-    for (key, value) in &new.entity.tags {
-        db.write(
-            "INSERT INTO tags (key, value, entity) VALUES (?1, ?2, ?3)",
-            params![key, value, row],
-        )?;
-    }
     for parent in parents {
         db.write(
             "INSERT OR IGNORE INTO links (parent, child) VALUES (?1, ?2)",
             [parent, row],
         )?;
     }
-    let admitted = if new.row.policy_digest == new.entity.policy.digest {
-        pin
-    } else {
-        pinned(db, &new.row.policy_digest)?
-    };
-    history::append(
-        db,
-        &Outline {
-            entity: row,
-            component: admitted,
-            row: &new.row,
-            event: new.event.as_ref(),
-        },
-    )?;
+    outbox::plan(db, row, new.row.version, &new.planned)?;
+    for event in &new.admin {
+        history::record(db, event)?;
+    }
     if let Some(key) = &new.key {
         let sql =
             "INSERT OR REPLACE INTO keys (scope, key, entity, version, command_digest) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -198,6 +186,53 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
         entity: Box::new(entity),
         runtime_id,
     })
+}
+
+/// An entity that is added with its first history row.
+pub(super) struct Addition<'a> {
+    pub(super) entity: &'a Entity,
+    pub(super) row: &'a HistoryRow,
+    pub(super) event: Option<&'a Event>,
+    /// The number of the destination that it delivers to, if it delivers.
+    pub(super) destination: Option<i64>,
+}
+
+/// Adds an entity whose id was found to be free, with its tags and its first history row; its number.
+pub(super) fn add(db: &Db, addition: &Addition<'_>) -> Result<i64, Fault> {
+    let entity = addition.entity;
+    db.write(
+        "INSERT INTO entity_ids (id, kind) VALUES (?1, ?2)",
+        [&entity.reference.id, &entity.reference.kind],
+    )?;
+    let row = db.inserted();
+    let pin = pinned(db, &entity.policy.digest)?;
+    insert(db, row, pin, addition)?;
+    count_pin(db, pin, 1)?;
+    for (key, value) in &entity.tags {
+        db.write(
+            "INSERT INTO tags (key, value, entity) VALUES (?1, ?2, ?3)",
+            params![key, value, row],
+        )?;
+    }
+    history::append(
+        db,
+        &Outline {
+            entity: row,
+            component: admitted(db, pin, entity, addition.row)?,
+            row: addition.row,
+            event: addition.event,
+        },
+    )?;
+    Ok(row)
+}
+
+/// The number of the component that admitted a history row of an entity pinned to `pin`.
+fn admitted(db: &Db, pin: i64, entity: &Entity, row: &HistoryRow) -> Result<i64, Fault> {
+    if row.policy_digest == entity.policy.digest {
+        Ok(pin)
+    } else {
+        pinned(db, &row.policy_digest)
+    }
 }
 
 fn add_run(db: &Db, row: i64, run: &NewRun) -> rusqlite::Result<i64> {
@@ -232,13 +267,15 @@ fn open_parent(db: &Db, parent: &Reference) -> rusqlite::Result<Parent> {
     })
 }
 
-fn insert(db: &Db, row: i64, component: i64, entity: &Entity) -> rusqlite::Result<()> {
+fn insert(db: &Db, row: i64, component: i64, addition: &Addition<'_>) -> rusqlite::Result<()> {
     let sql = "INSERT INTO entities (entity, kind, name, status, terminal, success, version, reason_code, \
                    reason_summary, reason_evidence, component, fields, tags, ended_at_ms, exit_code, term_signal, cause, \
                    attempt, next_attempt_at_ms, leased_by, lease_expires_at_ms, lease_attempts, unknown_since_ms, \
-                   unique_key, fence, root, generation, chain_parent, notify, created_at_ms, updated_at_ms, due_at_ms) \
+                   unique_key, fence, root, generation, chain_parent, notify, created_at_ms, updated_at_ms, due_at_ms, \
+                   destination) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-                   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)";
+                   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+    let entity = addition.entity;
     let structural = &entity.structural;
     db.write(
         sql,
@@ -275,6 +312,7 @@ fn insert(db: &Db, row: i64, component: i64, entity: &Entity) -> rusqlite::Resul
             entity.created_at.as_ms(),
             entity.updated_at.as_ms(),
             entity.due_at().map(|at| at.as_ms()),
+            addition.destination,
         ],
     )?;
     Ok(())
@@ -290,13 +328,16 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
     let change = &effects.change;
     let row = change.after.row;
     let lost = || Ok(Applied::Lost(load(db, &change.after.reference.id)?.map(Box::new)));
-    let sql = "SELECT e.component, c.component FROM entities e \
-               LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL WHERE e.entity = ?1 AND e.version = ?2";
+    let sql = "SELECT e.component, c.component, d.held FROM entities e \
+               LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL \
+               LEFT JOIN dispatches d ON d.entity = e.entity WHERE e.entity = ?1 AND e.version = ?2";
     let digest = &change.after.policy.digest;
     let found = db.row(sql, params![row, change.expected_version, digest], |found| {
-        Ok((found.get::<_, i64>(0)?, found.get::<_, Option<i64>>(1)?))
+        let (before, pin, held) = (found.get(0)?, found.get(1)?, found.get(2)?);
+        Ok((before, pin, held))
     })?;
-    let Some((before, pin)) = found else {
+    let found: Option<(i64, Option<i64>, Option<bool>)> = found;
+    let Some((before, pin, held)) = found else {
         return lost();
     };
     if let Some(key) = &change.key {
@@ -314,20 +355,22 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
         count_pin(db, before, -1)?;
         count_pin(db, pin, 1)?;
     }
-    let admitted = if change.row.policy_digest == change.after.policy.digest {
-        pin
-    } else {
-        pinned(db, &change.row.policy_digest)?
-    };
+    if let Some(held) = held {
+        outbox::hold_or_release(db, &change.after, held)?;
+    }
     history::append(
         db,
         &Outline {
             entity: row,
-            component: admitted,
+            component: admitted(db, pin, &change.after, &change.row)?,
             row: &change.row,
             event: change.event.as_ref(),
         },
     )?;
+    outbox::plan(db, row, change.row.version, &change.planned)?;
+    if let Some(health) = &effects.destination {
+        outbox::note_health(db, health)?;
+    }
     for event in &change.admin {
         history::record(db, event)?;
     }

@@ -15,6 +15,9 @@ use crate::store::StoreError;
 /// it several times.
 const WHOLE_CHECK_BYTES_MAX: u64 = 256 << 20;
 
+/// The format from which on a store has an outbox.
+const OUTBOX_FORMAT: usize = 3;
+
 /// How many problems are told.
 const PROBLEMS_MAX: usize = 10;
 
@@ -77,7 +80,7 @@ pub fn examine(path: &Path) -> Result<StoreHealth, StoreError> {
         format,
         format_known: schema::newest(),
         sqlite: rusqlite::version(),
-        problems: problems(&db, indexes_compared).map_err(told)?,
+        problems: problems(&db, indexes_compared, format).map_err(told)?,
         indexes_compared,
         bytes,
         log: log(&db, path),
@@ -92,7 +95,7 @@ fn missing(path: &Path) -> StoreError {
 }
 
 /// What the database says is wrong with it.
-fn problems(db: &Db, compare_indexes: bool) -> rusqlite::Result<Vec<String>> {
+fn problems(db: &Db, compare_indexes: bool, format: usize) -> rusqlite::Result<Vec<String>> {
     let check = if compare_indexes {
         "integrity_check"
     } else {
@@ -108,8 +111,27 @@ fn problems(db: &Db, compare_indexes: bool) -> rusqlite::Result<Vec<String>> {
         Ok(format!("{table}{at} names a row of {parent} that is not there"))
     })?;
     found.extend(dangling);
+    if format >= OUTBOX_FORMAT {
+        found.extend(halves(db)?);
+    }
     found.truncate(PROBLEMS_MAX);
     Ok(found)
+}
+
+/// Dispatches of which a part is missing: no constraint of the database says that both must be there.
+fn halves(db: &Db) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT printf('dispatches %d has no body', d.entity) FROM dispatches d \
+                   WHERE NOT EXISTS (SELECT 1 FROM dispatch_bodies b WHERE b.entity = d.entity) \
+               UNION ALL SELECT printf('entities %d names a destination and is no dispatch', e.entity) FROM entities e \
+                   WHERE e.destination IS NOT NULL AND NOT EXISTS (SELECT 1 FROM dispatches d WHERE d.entity = e.entity) \
+               UNION ALL SELECT printf('dispatches %d names no destination', d.entity) FROM dispatches d \
+                   CROSS JOIN entities e ON e.entity = d.entity WHERE e.destination IS NULL \
+               UNION ALL SELECT printf('owed_plans %d is for what made no event', o.owed_plan) FROM owed_plans o \
+                   CROSS JOIN transitions t ON t.entity = o.event_entity AND t.version = o.event_version \
+                   WHERE t.envelope IS NULL \
+               LIMIT ?1";
+    let most = i64::try_from(PROBLEMS_MAX).unwrap_or(i64::MAX);
+    db.rows(sql, [most], |row| row.get(0))
 }
 
 fn log(db: &Db, path: &Path) -> Log {

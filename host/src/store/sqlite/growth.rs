@@ -7,9 +7,12 @@ use rusqlite::Connection;
 
 use super::tests::place;
 use super::{Counts, OpenMode, SqliteStore};
-use crate::model::{Entity, KeyUse};
+use crate::model::{Entity, EventId, KeyUse, OwedPlan, Planned};
 use crate::store::samples::{self, Success, moment};
-use crate::store::{EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows, Scope, Store};
+use crate::store::{
+    Acknowledged, Applied, Consumer, DueQuery, Enqueued, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup,
+    Outbox, Removed, Rows, Scope, Store,
+};
 
 /// What a call may scan without an index's constraint: the rows that it answers, walked newest first.
 const LIMIT: usize = 20;
@@ -160,6 +163,68 @@ const FINDING: [Call; 10] = [
     }),
 ];
 
+/// Calls of the outbox, each on what the one before left.
+const NOTICES: [Call; 9] = [
+    ("enqueue", |store| {
+        let new = samples::new_dispatch(store, "sent", None);
+        assert!(matches!(store.enqueue(&new).unwrap(), Enqueued::New(_)));
+    }),
+    ("enqueue again", |store| {
+        let new = samples::new_dispatch(store, "sent", None);
+        assert!(matches!(store.enqueue(&new).unwrap(), Enqueued::Held(_)));
+    }),
+    ("end that tells", |store| {
+        let mut effects = samples::ending(store, &entity(store, 9), Success::No);
+        let event_id = effects.change.row.id.clone();
+        effects.change.planned.dispatches = vec![samples::new_dispatch(store, "planned", Some(&event_id))];
+        effects.change.planned.owed = vec![OwedPlan {
+            handler: "slow".to_owned(),
+            tries: 0,
+            due_at: moment(0),
+            error: None,
+        }];
+        assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
+    }),
+    ("dispatch", |store| {
+        assert!(store.dispatch("planned").unwrap().is_some())
+    }),
+    ("outlines", |store| {
+        let found = ["sent", "planned"].map(|id| store.load(id).unwrap().unwrap());
+        assert!(store.outlines(&found).unwrap().iter().all(Option::is_some));
+    }),
+    ("due", |store| {
+        let query = DueQuery {
+            before: moment(1 << 40),
+            except_targets: Vec::new(),
+            limit: LIMIT,
+        };
+        assert_eq!(store.due(&query).unwrap().len(), 2);
+    }),
+    ("next due", |store| {
+        assert_eq!(store.next_due().unwrap(), Some(moment(0)))
+    }),
+    ("settle", |store| {
+        let owed = store.owed(moment(0), LIMIT).unwrap().remove(0);
+        assert!(store.settle_owed(&owed, &Planned::default(), &[]).unwrap());
+    }),
+    ("acknowledge", |store| {
+        let consumer = Consumer {
+            name: "reader".to_owned(),
+            since: Some(moment(1 << 40)),
+            created_at: moment(0),
+            retired_at: None,
+        };
+        assert!(
+            store
+                .add_consumer(&consumer, &samples::admin_event("consumer_added", "reader"))
+                .unwrap()
+        );
+        let event = EventId::new(store.name(), "id0000009", 2);
+        let answer = store.acknowledge("reader", event.as_str(), moment(0));
+        assert_eq!(answer.unwrap(), Acknowledged::New);
+    }),
+];
+
 /// The first page of a journal in which everything is old.
 fn old_page(journal: Journal) -> JournalPage {
     JournalPage {
@@ -278,6 +343,9 @@ fn no_call_does_more_work_in_a_larger_store() {
         let call = |store: &SqliteStore| assert_eq!(listed(store, select), expected, "{name}");
         compare(name, measure(&small, call), measure(&large, call));
     }
+    for (name, call) in NOTICES {
+        compare(name, measure(&small, call), measure(&large, call));
+    }
     assert!(grown.is_empty(), "{grown:#?}");
 }
 
@@ -315,6 +383,69 @@ fn a_creation_and_an_end_touch_few_pages() {
     let entity = store.load("zz-new").unwrap().unwrap();
     store.apply(&samples::ending(&store, &entity, Success::Yes)).unwrap();
     let ended = frames();
+    let told = store.load("warm").unwrap().unwrap();
+    let mut effects = samples::ending(&store, &told, Success::Yes);
+    let event_id = effects.change.row.id.clone();
+    effects.change.planned.dispatches = vec![samples::new_dispatch(&store, "first", Some(&event_id))];
+    let before_told = frames();
+    store.apply(&effects).unwrap();
+    let telling = frames() - before_told;
     assert!(created - before <= 10, "a creation wrote {} pages", created - before);
+    assert!(telling <= 17, "an end with a dispatch wrote {telling} pages");
     assert!(ended - created <= 8, "an end wrote {} pages", ended - created);
+}
+
+/// Dispatches to the paused destination 1 and the healthy destination 2: `:dead` that are dead at 2, `:paused` that are
+/// due at 1, three that are due at 2.
+const DISPATCHES: &str = "
+    BEGIN;
+    INSERT INTO destinations (destination, digest, target, failures, paused_until_at_ms)
+        VALUES (1, 'one', '{}', 5, 9000000000000), (2, 'two', '{}', 0, NULL);
+    CREATE TEMP TABLE n AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < :dead + :paused + 3)
+        SELECT n, iif(n <= :dead, 'dead', iif(n <= :dead + :paused, 'paused', 'due')) AS what FROM n;
+    INSERT INTO entity_ids (entity, id, kind) SELECT n, what || n, 'dispatch' FROM n;
+    INSERT INTO entities (entity, kind, status, terminal, success, version, reason_code, component, fence, generation,
+            created_at_ms, updated_at_ms, due_at_ms, next_attempt_at_ms, destination)
+        SELECT n, 'dispatch', what, what = 'dead', 0, 1, 'a.b.c', 1, 0, 0, n, n, iif(what = 'dead', NULL, 1000 + n),
+            1000 + n, iif(what = 'paused', 1, 2) FROM n;
+    INSERT INTO transitions (entity, version, status, reason_code, actor_kind, actor_id, at_ms, component)
+        SELECT n, 1, 'pending', 'a.b.c', 'system', 'fill', n, 1 FROM n;
+    INSERT INTO dispatches (entity, name, dedup_key, held, wants_acknowledgement, body_bytes, body_digest)
+        SELECT n, 'there', what || n, what <> 'dead', 0, 1, 'd' FROM n;
+    INSERT INTO dispatch_bodies (entity, body) SELECT n, X'00' FROM n;
+    COMMIT;";
+
+fn with_dispatches(path: &Path, dead: usize, paused: usize) -> SqliteStore {
+    let store = SqliteStore::open(path, OpenMode::Create).unwrap();
+    samples::install(&store).unwrap();
+    let fill = DISPATCHES
+        .replace(":dead", &dead.to_string())
+        .replace(":paused", &paused.to_string());
+    Connection::open(path).unwrap().execute_batch(&fill).unwrap();
+    store
+}
+
+/// Looks for what is due and claims it, as a deliverer does.
+fn claim(store: &SqliteStore) {
+    let query = DueQuery {
+        before: moment(0),
+        except_targets: Vec::new(),
+        limit: 2,
+    };
+    let due = store.due(&query).unwrap();
+    assert_eq!(due.len(), 2);
+    assert!(store.next_due().unwrap().is_some());
+    let mut effects = samples::change(store, &due[0], "delivering");
+    effects.change.after.structural.next_attempt_at = Some(moment(1 << 40));
+    assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
+}
+
+#[test]
+fn neither_the_dead_nor_those_for_a_paused_destination_cost_a_claim_anything() {
+    let (_one, few) = place();
+    let (_two, many) = place();
+    let (few, many) = (with_dispatches(&few, 1, 1), with_dispatches(&many, 100_000, 10_000));
+    let (few, many) = (measure(&few, claim), measure(&many, claim));
+    assert_eq!(few, many);
+    assert_eq!(few.sorts, 0);
 }

@@ -147,20 +147,28 @@ pub(super) fn key_use(
     })
 }
 
-/// The envelope a history row stored.
-pub(super) fn envelope(db: &Db, event_id: &str, store: &str) -> rusqlite::Result<Option<Value>> {
-    let Some((id, version)) = event_id
-        .strip_prefix(store)
-        .and_then(|rest| rest.strip_prefix(':'))
-        .and_then(|rest| rest.rsplit_once(':'))
-        .and_then(|(id, version)| Some((id, version.parse::<i64>().ok()?)))
-    else {
+/// The entity's number and the version that an event id of this store names; none when no entity had that id.
+pub(super) fn event_key(db: &Db, event_id: &str) -> rusqlite::Result<Option<(i64, i64)>> {
+    let parts = event_id.split_once(':').and_then(|(store, rest)| {
+        let (id, version) = rest.rsplit_once(':')?;
+        Some((store, id, version.parse::<i64>().ok()?))
+    });
+    let Some((store, id, version)) = parts else {
         return Ok(None);
     };
-    let sql = "SELECT t.transition, t.envelope FROM transitions t \
-               WHERE t.entity = (SELECT entity FROM entity_ids WHERE id = ?1) AND t.version = ?2 \
-                   AND t.envelope IS NOT NULL";
-    db.row(sql, params![id, version], |row| {
+    let sql = "SELECT i.entity FROM store_info s CROSS JOIN entity_ids i ON i.id = ?2 WHERE s.one = 1 AND s.name = ?1";
+    let entity = db.row(sql, [store, id], |row| row.get(0))?;
+    Ok(entity.map(|entity| (entity, version)))
+}
+
+/// The envelope a history row stored.
+pub(super) fn envelope(db: &Db, event_id: &str) -> rusqlite::Result<Option<Value>> {
+    let Some((entity, version)) = event_key(db, event_id)? else {
+        return Ok(None);
+    };
+    let sql = "SELECT transition, envelope FROM transitions \
+               WHERE entity = ?1 AND version = ?2 AND envelope IS NOT NULL";
+    db.row(sql, [entity, version], |row| {
         let mut columns = Columns::of(row, "transitions");
         let _order: i64 = columns.take()?;
         columns.json()

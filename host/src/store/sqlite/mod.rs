@@ -12,11 +12,14 @@ mod activation;
 mod belongings;
 mod columns;
 mod connection;
+mod consumers;
+mod delivery;
 mod entity;
 mod examine;
 mod failure;
 mod history;
 mod image;
+mod outbox;
 mod place;
 mod query;
 mod readers;
@@ -28,7 +31,11 @@ mod store;
 mod writer;
 
 #[cfg(test)]
+mod formats;
+#[cfg(test)]
 mod growth;
+#[cfg(test)]
+mod notices;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

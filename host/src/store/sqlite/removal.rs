@@ -5,9 +5,9 @@ use rusqlite::{params, params_from_iter};
 
 use super::columns::Columns;
 use super::connection::Db;
-use super::entity;
+use super::consumers::IS_OWED;
 use super::failure::Fault;
-use super::history;
+use super::{entity, history};
 use crate::model::{AdminEvent, Entity, Reference, Resource, Timestamp};
 use crate::store::{Journal, JournalPage, OldRows, Removed, Rows};
 
@@ -97,12 +97,25 @@ pub(super) fn oldest(db: &Db, after_row: i64, limit: usize) -> rusqlite::Result<
     db.rows(&sql, params![after_row, limit], entity::decode)
 }
 
+/// That history row `t` may go once it is old: its entity is gone, no plan is owed for its event, and no consumer is owed
+/// it.
+fn history_may_go() -> String {
+    format!(
+        "NOT EXISTS (SELECT 1 FROM entities e WHERE e.entity = t.entity) \
+         AND NOT EXISTS (SELECT 1 FROM owed_plans o WHERE o.event_entity = t.entity AND o.event_version = t.version) \
+         AND NOT EXISTS (SELECT 1 FROM consumers c WHERE {IS_OWED})"
+    )
+}
+
 /// A page of a journal; see [`crate::store::Store::journal_page`].
 pub(super) fn journal_page(db: &Db, page: &JournalPage) -> rusqlite::Result<OldRows> {
     let sql = match page.journal {
         Journal::History => {
-            "SELECT t.transition, t.at_ms < ?2, NOT EXISTS (SELECT 1 FROM entities e WHERE e.entity = t.entity) \
-             FROM transitions t WHERE t.transition > ?1 ORDER BY t.transition LIMIT ?3"
+            let may_go = history_may_go();
+            &format!(
+                "SELECT t.transition, t.at_ms < ?2, {may_go} \
+                 FROM transitions t WHERE t.transition > ?1 ORDER BY t.transition LIMIT ?3"
+            )
         }
         Journal::Audit => {
             "SELECT a.admin_event, a.at_ms < ?2, 1 FROM admin_events a WHERE a.admin_event > ?1 \
@@ -123,8 +136,9 @@ pub(super) fn prune_journal(db: &Db, page: &JournalPage, rows: &[i64], event: &A
     db.write("INSERT INTO retention_gate (open) VALUES (1)", [])?;
     let sql = match page.journal {
         Journal::History => {
-            "DELETE FROM transitions WHERE transition = ?1 AND at_ms < ?2 \
-                 AND NOT EXISTS (SELECT 1 FROM entities e WHERE e.entity = transitions.entity)"
+            // The acknowledgements of its event go with it.
+            let may_go = history_may_go();
+            &format!("DELETE FROM transitions AS t WHERE transition = ?1 AND at_ms < ?2 AND {may_go}")
         }
         Journal::Audit => "DELETE FROM admin_events WHERE admin_event = ?1 AND at_ms < ?2",
     };

@@ -18,9 +18,10 @@ const APPLICATION_ID: i64 = 0x5257_444E;
 const SQLITE_OLDEST: i32 = 3_051_003;
 
 /// Every migration, in order; the n-th brings a file to format n. Released ones are never changed.
-const MIGRATIONS: [&str; 2] = [
+pub(super) const MIGRATIONS: [&str; 3] = [
     include_str!("migrations/0001_store.sql"),
     include_str!("migrations/0002_resources.sql"),
+    include_str!("migrations/0003_outbox.sql"),
 ];
 
 /// The pause before a lost race for the file is tried again while it is made.

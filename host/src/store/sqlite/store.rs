@@ -113,17 +113,28 @@ impl SqliteStore {
         self.source.counters.counts()
     }
 
-    fn read<T>(&self, doing: &'static str, read: impl FnOnce(&Db) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(super) fn read<T>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Db) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         let started = Instant::now();
         let answer = self.readers.read(&self.source, read);
         answer.map_err(|error| explain(error, &self.source.path, doing, started.elapsed()))
     }
 
-    fn write(&self, command: Command) -> Result<Answer, StoreError> {
+    pub(super) fn write(&self, command: Command) -> Result<Answer, StoreError> {
         if self.source.read_only {
             return Err(place::unwritable(&self.source.path));
         }
         self.writer.submit(&self.readers, command)
+    }
+
+    pub(super) fn flag(&self, command: Command) -> Result<bool, StoreError> {
+        let Answer::Flag(flag) = self.write(command)? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(flag)
     }
 }
 
@@ -148,7 +159,7 @@ fn missing(path: &Path) -> StoreError {
 }
 
 /// The writer answers every command with its own kind of answer.
-const ANSWER_FITS: &str = "a command is answered in its own kind";
+pub(super) const ANSWER_FITS: &str = "a command is answered in its own kind";
 
 impl Store for SqliteStore {
     fn name(&self) -> &str {
@@ -229,7 +240,7 @@ impl Store for SqliteStore {
     }
 
     fn envelope(&self, event_id: &str) -> Result<Option<Value>, StoreError> {
-        self.read("reading an event", |db| history::envelope(db, event_id, &self.name))
+        self.read("reading an event", |db| history::envelope(db, event_id))
     }
 
     fn admin_events(&self, query: &AdminQuery) -> Result<Vec<AdminEvent>, StoreError> {
@@ -270,18 +281,12 @@ impl Store for SqliteStore {
 
     fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError> {
         let command = Command::Activate(activation.clone(), event.clone());
-        let Answer::Flag(known) = self.write(command)? else {
-            unreachable!("{ANSWER_FITS}")
-        };
-        Ok(known)
+        self.flag(command)
     }
 
     fn remove_component(&self, digest: &str, event: &AdminEvent) -> Result<bool, StoreError> {
         let command = Command::RemoveComponent(digest.to_owned(), event.clone());
-        let Answer::Flag(removed) = self.write(command)? else {
-            unreachable!("{ANSWER_FITS}")
-        };
-        Ok(removed)
+        self.flag(command)
     }
 
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {
@@ -306,10 +311,7 @@ impl Store for SqliteStore {
 
     fn drop_runtimes(&self, owner: &Entity, rows: Rows, events: &[AdminEvent]) -> Result<bool, StoreError> {
         let command = Command::DropRuntimes(Box::new(owner.clone()), rows, events.to_vec());
-        let Answer::Flag(dropped) = self.write(command)? else {
-            unreachable!("{ANSWER_FITS}")
-        };
-        Ok(dropped)
+        self.flag(command)
     }
 
     fn drop_resource(&self, id: i64) -> Result<(), StoreError> {

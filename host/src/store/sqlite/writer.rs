@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
-use super::{activation, entity, history, removal, reserve, runtime};
-use crate::model::{AdminEvent, Entity, NewEntity, Runtime};
+use super::{activation, consumers, entity, history, outbox, removal, reserve, runtime};
+use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Activation, Applied, Created, EffectSet, Installation, JournalPage, NewRun, Removed, Rows, RuntimeAdded,
-    RuntimeUpdate, StoreError,
+    Acknowledged, Activation, Applied, Binding, Consumer, Created, EffectSet, Enqueued, Installation, JournalPage,
+    NewRun, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, StoreError,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -52,6 +52,13 @@ pub(super) enum Command {
     DropResource(i64),
     Remove(Box<Entity>, AdminEvent),
     PruneJournal(JournalPage, Vec<i64>, AdminEvent),
+    Enqueue(Box<NewDispatch>),
+    SettleOwed(Box<Owed>, Planned, Vec<AdminEvent>),
+    PutBinding(Binding, AdminEvent),
+    DropBinding(String, AdminEvent),
+    AddConsumer(Consumer, AdminEvent),
+    RetireConsumer(String, Timestamp, AdminEvent),
+    Acknowledge(String, String, Timestamp),
 }
 
 /// What it came to.
@@ -62,6 +69,8 @@ pub(super) enum Answer {
     Flag(bool),
     Removed(Removed),
     Count(usize),
+    Enqueued(Enqueued),
+    Acknowledged(Acknowledged),
     Done,
 }
 
@@ -74,6 +83,8 @@ impl Answer {
             Self::RuntimeAdded(added) => matches!(added, RuntimeAdded::New(_)),
             Self::Flag(flag) => *flag,
             Self::Removed(removed) => matches!(removed, Removed::Gone),
+            Self::Enqueued(enqueued) => matches!(enqueued, Enqueued::New(_)),
+            Self::Acknowledged(acknowledged) => matches!(acknowledged, Acknowledged::New),
             Self::Count(_) | Self::Done => true,
         }
     }
@@ -121,6 +132,18 @@ impl Command {
             }
             Self::Remove(entity, event) => Answer::Removed(removal::remove(db, entity, event)?),
             Self::PruneJournal(page, rows, event) => Answer::Count(removal::prune_journal(db, page, rows, event)?),
+            Self::Enqueue(new) => Answer::Enqueued(outbox::enqueue(db, new)?),
+            Self::SettleOwed(owed, planned, events) => Answer::Flag(outbox::settle(db, owed, planned, events)?),
+            Self::PutBinding(binding, event) => {
+                consumers::put_binding(db, binding, event)?;
+                Answer::Done
+            }
+            Self::DropBinding(name, event) => Answer::Flag(consumers::drop_binding(db, name, event)?),
+            Self::AddConsumer(consumer, event) => Answer::Flag(consumers::add(db, consumer, event)?),
+            Self::RetireConsumer(name, at, event) => Answer::Flag(consumers::retire(db, name, *at, event)?),
+            Self::Acknowledge(name, event_id, at) => {
+                Answer::Acknowledged(consumers::acknowledge(db, name, event_id, *at)?)
+            }
         })
     }
 
@@ -131,13 +154,20 @@ impl Command {
             Self::Apply(effects) => Some(&effects.change.after.reference.id),
             Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => Some(&entity.reference.id),
             Self::AddRuntime(new, _) => Some(&new.owner.id),
+            Self::Enqueue(new) => Some(&new.entity.reference.id),
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
             | Self::Activate(..)
             | Self::RemoveComponent(..)
             | Self::DropResource(_)
-            | Self::PruneJournal(..) => None,
+            | Self::PruneJournal(..)
+            | Self::SettleOwed(..)
+            | Self::PutBinding(..)
+            | Self::DropBinding(..)
+            | Self::AddConsumer(..)
+            | Self::RetireConsumer(..)
+            | Self::Acknowledge(..) => None,
         }
     }
 
@@ -151,7 +181,14 @@ impl Command {
             | Self::AddRuntime(..)
             | Self::Install(..)
             | Self::Activate(..)
-            | Self::RemoveComponent(..) => false,
+            | Self::RemoveComponent(..)
+            | Self::Enqueue(_)
+            | Self::SettleOwed(..)
+            | Self::PutBinding(..)
+            | Self::DropBinding(..)
+            | Self::AddConsumer(..)
+            | Self::RetireConsumer(..)
+            | Self::Acknowledge(..) => false,
         }
     }
 
@@ -170,6 +207,13 @@ impl Command {
             Self::DropResource(_) => "removing a resource",
             Self::Remove(..) => "removing an entity",
             Self::PruneJournal(..) => "pruning a journal",
+            Self::Enqueue(_) => "adding a dispatch",
+            Self::SettleOwed(..) => "settling a plan",
+            Self::PutBinding(..) => "writing a binding",
+            Self::DropBinding(..) => "removing a binding",
+            Self::AddConsumer(..) => "adding a consumer",
+            Self::RetireConsumer(..) => "retiring a consumer",
+            Self::Acknowledge(..) => "acknowledging an event",
         }
     }
 }
