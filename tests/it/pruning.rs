@@ -127,6 +127,24 @@ fn the_size_of_what_goes_is_that_of_the_whole_tree() {
 }
 
 #[test]
+fn the_directories_of_many_go_side_by_side_and_are_told_in_order() {
+    let home = Home::new();
+    let ids: Vec<String> = (0..12).map(|number| format!("n{number:02}")).collect();
+    for id in &ids {
+        home.detach(id, &["--", "true"]);
+    }
+    ids.iter().for_each(|id| over(&home, id));
+    let pruned = home.json(&["prune", "--older-than", "0"]);
+    let expected: Vec<_> = ids.iter().map(|id| pair("directories", &format!("run/{id}"))).collect();
+    assert_eq!(planned(&pruned), expected);
+    for id in &ids {
+        assert!(!there(&home, id), "{id}");
+        let audited = home.json(&["history", id, "--admin"]);
+        assert_eq!(audited.as_array().map(Vec::len), Some(1), "{audited}");
+    }
+}
+
+#[test]
 fn what_is_alive_or_can_be_taken_up_again_stays_however_old() {
     let home = Home::new();
     home.detach("live", &["--", "sleep", "600"]);
