@@ -46,7 +46,9 @@ fn run(arguments: &[OsString]) -> Exit {
         Ok(context) => context,
         Err(failure) => return output.failure(&failure),
     };
-    execute(&context, cli.command)
+    let exit = execute(&context, cli.command);
+    context.deliver_own();
+    exit
 }
 
 fn execute(context: &Context, command: Command) -> Exit {
@@ -66,7 +68,9 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Report(args) => report(context, commands::report::execute(context, &args)),
         Command::History(args) => report(context, commands::history::execute(context, &args)),
         Command::Runtime(args) => commands::runtime::execute(context, args),
+        Command::Outbox(args) => commands::outbox::execute(context, args),
         Command::Policy(args) => commands::policy::execute(context, args),
+        Command::Notify(args) => commands::notify::execute(context, args),
         Command::Demo(args) => exit(context, commands::demo::execute(context, &args)),
         Command::Completions(args) => report(context, commands::completions::execute(&args)),
         Command::Man(args) => report(context, commands::man::execute(&args)),

@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, policy, prune, report, rm, run,
-    runtime, show, transition, wait, why,
+    compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
+    report, rm, run, runtime, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -94,7 +94,9 @@ pub(crate) enum Command {
     Report(report::Args),
     History(history::Args),
     Runtime(runtime::Args),
+    Outbox(outbox::Args),
     Policy(policy::Args),
+    Notify(notify::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -108,14 +110,16 @@ pub(crate) enum Command {
 const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Commands",
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
-    ("Policies", &["policy"]),
-    ("Setup", &["prune", "demo", "completions", "man"]),
+    (
+        "Setup",
+        &["policy", "notify", "outbox", "prune", "demo", "completions", "man"],
+    ),
 ];
 
 const STYLES: Styles = Styles::styled()

@@ -1,15 +1,17 @@
 //! Where a command runs: its home, its store, its writers, and what the environment says.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use runwarden_host::model::{Actor, Entity, Protected, Reference};
 use runwarden_host::policy::Limits;
 use runwarden_host::store::{OpenMode, StoreError, Tuning};
+use runwarden_host::verbs::outbox::deliver_own;
 use runwarden_host::verbs::resolve;
 use runwarden_host::{Clock, Config, Error, Host};
 
@@ -30,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     config: Config,
     warned: OnceCell<()>,
+    /// The stores that this command opened: whatever it ended is told when it has said what it did.
+    opened: RefCell<Vec<Arc<Host>>>,
 }
 
 impl Context {
@@ -51,11 +55,13 @@ impl Context {
             compiler: Some(program.clone()),
             program,
             shim: SHIM,
+            variable,
         };
         Ok(Self {
             output,
             config,
             warned: OnceCell::new(),
+            opened: RefCell::default(),
         })
     }
 
@@ -65,37 +71,38 @@ impl Context {
     }
 
     /// Opens the store, making it if it is missing.
-    pub(crate) fn create(&self) -> Outcome<Host> {
-        Ok(Host::create(self.config.clone())?)
+    pub(crate) fn create(&self) -> Outcome<Arc<Host>> {
+        Ok(self.keep(Host::create(self.config.clone())?))
     }
 
     /// Opens the store that is there to read and to write.
-    pub(crate) fn open(&self) -> Outcome<Host> {
-        Ok(Host::open(self.config.clone(), OpenMode::Existing)?)
+    pub(crate) fn open(&self) -> Outcome<Arc<Host>> {
+        Ok(self.keep(Host::open(self.config.clone(), OpenMode::Existing)?))
     }
 
     /// Opens the store that is there to stop what runs: a store that cannot be written keeps nobody alive, so it is waited
     /// for in short turns, and one that can only be read is read.
-    pub(crate) fn open_to_stop(&self) -> Outcome<Host> {
+    pub(crate) fn open_to_stop(&self) -> Outcome<Arc<Host>> {
         let tuning = Tuning {
             busy_wait: STOP_TURN,
             ..Tuning::default()
         };
-        match Host::open_tuned(self.config.clone(), OpenMode::Existing, tuning) {
-            Err(Error::Store(StoreError::ReadOnly { .. })) => Ok(Host::open(self.config.clone(), OpenMode::ReadOnly)?),
-            other => Ok(other?),
-        }
+        let opened = match Host::open_tuned(self.config.clone(), OpenMode::Existing, tuning) {
+            Err(Error::Store(StoreError::ReadOnly { .. })) => Host::open(self.config.clone(), OpenMode::ReadOnly),
+            other => other,
+        };
+        Ok(self.keep(opened?))
     }
 
     /// Opens the store that is there for a command that only reads, also where it cannot be written.
-    pub(crate) fn read(&self) -> Outcome<Host> {
-        Ok(self.readable()?)
+    pub(crate) fn read(&self) -> Outcome<Arc<Host>> {
+        Ok(self.keep(self.readable()?))
     }
 
     /// The same if the store is there.
-    pub(crate) fn read_if_present(&self) -> Outcome<Option<Host>> {
+    pub(crate) fn read_if_present(&self) -> Outcome<Option<Arc<Host>>> {
         match self.readable() {
-            Ok(host) => Ok(Some(host)),
+            Ok(host) => Ok(Some(self.keep(host))),
             Err(Error::Store(StoreError::Missing { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -103,7 +110,7 @@ impl Context {
 
     /// Opens the store for a command that reads what is installed: makes it, and brings the bundled policies into it,
     /// where that can be done.
-    pub(crate) fn read_or_create(&self) -> Outcome<Host> {
+    pub(crate) fn read_or_create(&self) -> Outcome<Arc<Host>> {
         let made = Host::open(self.config.clone(), OpenMode::Create).and_then(|host| {
             host.ensure_bundled()?;
             Ok(host)
@@ -113,8 +120,21 @@ impl Context {
                 Some(host) => Ok(host),
                 None => Err(unwritable.into()),
             },
-            made => Ok(made?),
+            made => Ok(self.keep(made?)),
         }
+    }
+
+    /// Tries the notices of whatever this command ended, once each and not for long; with a service up they are its own.
+    pub(crate) fn deliver_own(&self) {
+        for host in self.opened.borrow_mut().drain(..) {
+            deliver_own(&host);
+        }
+    }
+
+    fn keep(&self, host: Host) -> Arc<Host> {
+        let host = Arc::new(host);
+        self.opened.borrow_mut().push(Arc::clone(&host));
+        host
     }
 
     fn readable(&self) -> Result<Host, Error> {

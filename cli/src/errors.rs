@@ -1,9 +1,9 @@
 //! What users and scripts learn of a failure: the one place where errors become a code, words and hints.
 
-use runwarden_host::Error;
 use runwarden_host::model::{Finding, Severity};
 use runwarden_host::policy::{InstallError, PolicyFault};
 use runwarden_host::store::StoreError;
+use runwarden_host::{Error, Use};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -122,9 +122,7 @@ impl From<&Error> for Failure {
             )),
             Error::ParentClosed { .. } => Self::new(Exit::REJECTED, "parent_closed", said)
                 .hint("start it without a parent, or below one that is alive"),
-            Error::InUse { entities, .. } => Self::new(Exit::CONFLICT, "in_use", said)
-                .cause(in_use(*entities))
-                .hint("`runwarden policy ls` shows what is active and what is in use"),
+            Error::InUse { uses, .. } => in_use(uses, said),
             Error::Store(store) => of_store(store, said).caused_by(store),
             Error::Policy(fault) => of_fault(fault, said).caused_by(fault),
             Error::Install(install) => of_install(install, said),
@@ -146,11 +144,22 @@ impl From<InstallError> for Failure {
     }
 }
 
-fn in_use(entities: i64) -> String {
-    match entities {
-        0 => "it is the active one of its kind".to_owned(),
-        1 => "1 entity is pinned to it".to_owned(),
-        many => format!("{many} entities are pinned to it"),
+/// A component that is needed, with what needs it and what to type.
+fn in_use(uses: &[Use], said: String) -> Failure {
+    let failure = Failure::new(Exit::CONFLICT, "in_use", said);
+    let words = |used: &Use| match used {
+        Use::InForce => "it is the active one of its kind".to_owned(),
+        Use::Pinned(1) => "1 entity is pinned to it".to_owned(),
+        Use::Pinned(many) => format!("{many} entities are pinned to it"),
+        Use::Bound(name) => format!("the binding {name} names it"),
+        Use::Kept(reference) => format!("{reference} is to be told through it when it ends"),
+        Use::Owed(reference) => format!("an event of {reference} is still to be told through it"),
+    };
+    let failure = uses.iter().fold(failure, |failure, used| failure.cause(words(used)));
+    match uses.first() {
+        Some(Use::Bound(name)) => failure.hint(format!("`runwarden notify rm {name}` takes the binding away")),
+        Some(Use::Kept(_) | Use::Owed(_)) => failure.hint("wait until it was told, then remove the component"),
+        _ => failure.hint("`runwarden policy ls` shows what is active and what is in use"),
     }
 }
 

@@ -8,6 +8,7 @@ mod draw;
 mod errors;
 mod exit;
 mod foreground;
+mod notify;
 mod output;
 mod parse;
 mod select;

@@ -2,7 +2,7 @@
 
 use jiff::ZonedDateTime;
 use runwarden_host::Host;
-use runwarden_host::model::{Entity, Timestamp};
+use runwarden_host::model::{DISPATCH_KIND, Entity, Timestamp};
 use runwarden_host::store::EntityQuery;
 
 use crate::context::meant;
@@ -36,9 +36,10 @@ impl SelectorArgs {
         self.tags.is_empty() && self.name.is_none() && !self.failed && self.since.is_none() && !self.all
     }
 
-    /// The query they come to.
+    /// The query they come to. Notices are no work: `outbox` lists and removes them, and `ls dispatches` shows them.
     pub(crate) fn query(&self) -> EntityQuery {
         EntityQuery {
+            except_kind: Some(DISPATCH_KIND.to_owned()),
             terminal: self.failed.then_some(true),
             success: self.failed.then_some(false),
             tags: self.tags.clone(),

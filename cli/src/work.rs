@@ -10,6 +10,7 @@ use runwarden_host::{Contain, GRACE_DEFAULT, LOG_LIMIT_MIN_BYTES, StopBy, Variab
 
 use crate::context::precious;
 use crate::errors::{Failure, Outcome};
+use crate::notify::NotifyArgs;
 use crate::parse;
 
 /// What a run is to do and within what bounds.
@@ -73,6 +74,8 @@ pub(crate) struct WorkArgs {
     /// How it was spawned, for health limits: agent, flow, …
     #[arg(long, value_name = "S", help_heading = "What it is")]
     pub(crate) spawn_kind: Option<String>,
+    #[command(flatten)]
+    pub(crate) notify: NotifyArgs,
 }
 
 impl WorkArgs {

@@ -1,19 +1,20 @@
-//! The policies that ship with this binary, as what a store is to be given.
+//! The policies and handlers that ship with this binary, as what a store is to be given.
 
 use serde_json::json;
 
-use crate::model::{AdminEvent, Descriptor, Fields, Timestamp};
+use crate::model::{AdminEvent, Described, Fields, HANDLER_KIND, Timestamp};
 use crate::policy::{exported, sha256_hex, version_key};
 use crate::store::{Activation, Component, ComponentRecord, Installation, StoreError};
 
 /// What a store with these components lacks of what ships. A bundled policy becomes the one in force where its kind has
-/// none, or where the one in force is an older bundled one of the same name.
+/// none, or where the one in force is an older bundled one of the same name. A handler is never in force: it is bound.
 ///
 /// # Errors
 /// A descriptor that ships cannot be read: the build is broken.
 pub(crate) fn missing(present: &[ComponentRecord], now: Timestamp) -> Result<Installation, StoreError> {
     let components: Vec<Component> = runwarden_bundled::POLICIES
         .iter()
+        .chain(runwarden_bundled::HANDLERS)
         .filter(|bundled| !present.iter().any(|record| record.digest == bundled.digest))
         .map(|bundled| component(bundled, now))
         .collect::<Result<_, StoreError>>()?;
@@ -25,15 +26,20 @@ pub(crate) fn missing(present: &[ComponentRecord], now: Timestamp) -> Result<Ins
 }
 
 fn component(bundled: &runwarden_bundled::Bundled, now: Timestamp) -> Result<Component, StoreError> {
-    let descriptor: Descriptor = serde_json::from_str(bundled.descriptor).map_err(|error| StoreError::Failed {
+    let read = if bundled.kind == HANDLER_KIND {
+        serde_json::from_str(bundled.descriptor).map(Described::Handler)
+    } else {
+        serde_json::from_str(bundled.descriptor).map(Described::Policy)
+    };
+    let descriptor = read.map_err(|error| StoreError::Failed {
         doing: "reading a bundled descriptor",
         source: Box::new(error),
     })?;
     let record = ComponentRecord {
         digest: bundled.digest.to_owned(),
-        kind: descriptor.kind.clone(),
-        name: descriptor.name.clone(),
-        version: descriptor.version.clone(),
+        kind: descriptor.kind().to_owned(),
+        name: descriptor.name().to_owned(),
+        version: descriptor.version().to_owned(),
         source: "bundled".to_owned(),
         exports: exported(bundled.component).unwrap_or_default(),
         size_bytes: i64::try_from(bundled.component.len()).unwrap_or(i64::MAX),
@@ -58,6 +64,9 @@ fn activations(present: &[ComponentRecord], missing: &[Component], now: Timestam
     let mut newest: Vec<&ComponentRecord> = Vec::new();
     for component in missing {
         let record = &component.record;
+        if record.kind == HANDLER_KIND {
+            continue;
+        }
         match newest.iter_mut().find(|other| other.kind == record.kind) {
             Some(other) if is_newer(&record.version, &other.version) => *other = record,
             Some(_) => {}

@@ -1,6 +1,6 @@
 //! How a verb fails. Outcomes (applied, conflict, rejected, unchanged) are values and not here.
 
-use crate::model::Invalid;
+use crate::model::{Invalid, Reference};
 use crate::policy::{InstallError, PolicyFault};
 use crate::process::ProcessError;
 use crate::store::StoreError;
@@ -54,12 +54,12 @@ pub enum Error {
         parent: String,
     },
     /// The component is in use and cannot be removed.
-    #[error("policy {digest} is in use")]
+    #[error("component {digest} is in use")]
     InUse {
         /// Its digest.
         digest: String,
-        /// How many entities are pinned to it.
-        entities: i64,
+        /// What needs it; empty when that began while it was being removed.
+        uses: Vec<Use>,
     },
     /// The store failed.
     #[error(transparent)]
@@ -84,4 +84,19 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+}
+
+/// What needs a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It is the policy in force for its kind.
+    InForce,
+    /// So many entities are pinned to it.
+    Pinned(i64),
+    /// The binding of this name means it.
+    Bound(String),
+    /// An entity that can still end keeps it in its notify settings.
+    Kept(Reference),
+    /// An event of this entity is still to be told through it.
+    Owed(Reference),
 }

@@ -1,12 +1,13 @@
 //! The host: one store, its policies, and the directories beside it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::bundled;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::model::{Entity, Lifecycle, generate_id};
+use crate::model::{Entity, Lifecycle, Planned, generate_id};
 use crate::policy::{Limits, Policies, Selected};
 use crate::process::Place;
 use crate::store::{OpenMode, SqliteStore, Store, StoreError, Tuning};
@@ -30,6 +31,8 @@ pub struct Config {
     pub compiler: Option<PathBuf>,
     /// The shim's own program, as bytes: written out into the home's cache.
     pub shim: &'static [u8],
+    /// The environment: what settings name of it (secrets, variables of programs) is read when it is used.
+    pub variable: fn(&str) -> Option<OsString>,
 }
 
 /// One store, its policies, and the directories beside it.
@@ -40,6 +43,8 @@ pub struct Host {
     wake: Wake,
     bundled: OnceLock<()>,
     place: OnceLock<Place>,
+    /// Dispatches that this process put into the outbox and did not try yet.
+    enqueued: Mutex<Vec<String>>,
 }
 
 impl Host {
@@ -83,6 +88,7 @@ impl Host {
             wake,
             bundled: OnceLock::new(),
             place: OnceLock::new(),
+            enqueued: Mutex::default(),
         }
     }
 
@@ -181,6 +187,22 @@ impl Host {
             word: word.to_owned(),
             store: self.config.database_path().display().to_string(),
         }
+    }
+
+    /// Keeps in mind which dispatches a commit of this process made.
+    pub(crate) fn remember_planned(&self, planned: &Planned) {
+        self.remember_dispatches(planned.dispatches.iter().map(|new| new.entity.reference.id.clone()));
+    }
+
+    /// Keeps dispatches in mind that this process made.
+    pub(crate) fn remember_dispatches(&self, ids: impl IntoIterator<Item = String>) {
+        let mut enqueued = self.enqueued.lock().unwrap_or_else(PoisonError::into_inner);
+        enqueued.extend(ids);
+    }
+
+    /// The dispatches that this process made since it was asked last: whoever wrote an end tries its notices first.
+    pub fn take_enqueued(&self) -> Vec<String> {
+        std::mem::take(&mut *self.enqueued.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Installs the policies that ship with this binary, if the store does not have them: one commit, no component run.

@@ -1,9 +1,11 @@
 //! The library behind `runwarden`: it owns the state of long-running work.
 //!
 //! It never prints, reads no environment and no home directory: everything it needs is in its configuration.
-//! Dependencies point one way: verbs → policy, process, store → model.
+//! Dependencies point one way: verbs → policy, process, store, notify → model; notify starts
+//! programs and opens files through process.
 
 pub mod model;
+pub mod notify;
 pub mod policy;
 pub mod process;
 pub mod store;
@@ -18,7 +20,7 @@ mod wake;
 mod work;
 
 pub use clock::Clock;
-pub use error::Error;
+pub use error::{Error, Use};
 pub use host::{Config, Host};
 pub use wake::{POLL, Wake, Watch};
 pub use work::{Contain, GRACE_DEFAULT, LOG_LIMIT_DEFAULT_BYTES, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};

@@ -1,7 +1,6 @@
-//! Builds every policy as a component and writes the table of their bytes.
+//! Builds every policy and handler as a component and writes the tables of their bytes.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
@@ -18,11 +17,19 @@ const POLICIES: &[(&str, &str, &str)] = &[
     ("dispatch", "dispatch", "1.0.0"),
 ];
 
+/// Directory below `policies/notify` (also the handler's name), what a handler is listed as, version.
+const HANDLERS: &[(&str, &str, &str)] = &[
+    ("exec", "handler", "0.1.0"),
+    ("webhook", "handler", "0.1.0"),
+    ("file", "handler", "0.1.0"),
+];
+
 fn main() {
-    let packages: Vec<String> = POLICIES
-        .iter()
-        .map(|(directory, ..)| format!("runwarden-policy-{directory}"))
-        .collect();
+    let packages = |prefix: &str, table: &[(&str, &str, &str)]| -> Vec<String> {
+        let package = |(directory, ..): &(&str, &str, &str)| format!("runwarden-{prefix}-{directory}");
+        table.iter().map(package).collect()
+    };
+    let packages = [packages("policy", POLICIES), packages("handler", HANDLERS)].concat();
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let build = nested_cargo::Build {
         packages: &packages,
@@ -36,27 +43,34 @@ fn main() {
         Ok(components) => components,
         Err(error) => nested_cargo::fail(&error),
     };
-    let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    let table = table(&components);
-    std::fs::write(Path::new(&out).join("policies.rs"), table).expect("write the table");
+    let (policies, handlers) = components.split_at(POLICIES.len());
+    let mut entries = String::new();
+    for ((directory, kind, version), component) in POLICIES.iter().zip(policies) {
+        entries += &entry(&format!("lifecycle/{directory}"), [kind, kind, version], component);
+    }
+    write("policies.rs", &entries);
+    entries.clear();
+    for ((name, kind, version), component) in HANDLERS.iter().zip(handlers) {
+        entries += &entry(&format!("notify/{name}"), [name, kind, version], component);
+    }
+    write("handlers.rs", &entries);
 }
 
-fn table(components: &[PathBuf]) -> String {
-    let lifecycle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lifecycle");
-    let mut table = String::from("&[\n");
-    for ((directory, kind, version), component) in POLICIES.iter().zip(components) {
-        let descriptor = lifecycle.join(directory).join("descriptor.json");
-        let bytes = std::fs::read(component).expect("the component was just built");
-        let digest = Sha256::digest(&bytes)
-            .iter()
-            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        write!(
-            table,
-            "    Bundled {{\n        name: {kind:?},\n        version: {version:?},\n        digest: {digest:?},\n        kind: {kind:?},\n        \
-             component: include_bytes!({component:?}),\n        descriptor: include_str!({descriptor:?}),\n    }},\n"
-        )
-        .expect("writing to a string cannot fail");
-    }
-    table.push_str("]\n");
-    table
+fn write(file: &str, entries: &str) {
+    let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    std::fs::write(Path::new(&out).join(file), format!("&[\n{entries}]\n")).expect("write the table");
+}
+
+/// The entry of the component in a directory below `policies`, with its name, kind and version.
+fn entry(directory: &str, [name, kind, version]: [&str; 3], component: &Path) -> String {
+    let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let descriptor = policies.join(directory).join("descriptor.json");
+    let bytes = std::fs::read(component).expect("the component was just built");
+    let digest = Sha256::digest(&bytes)
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    format!(
+        "    Bundled {{\n        name: {name:?},\n        version: {version:?},\n        digest: {digest:?},\n        kind: {kind:?},\n        \
+         component: include_bytes!({component:?}),\n        descriptor: include_str!({descriptor:?}),\n    }},\n"
+    )
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 /// Packages, each with the name of the constant that holds its bytes.
 const GUESTS: &[(&str, &str)] = &[
     ("runwarden-guest-hostile", "HOSTILE"),
+    ("runwarden-guest-hostile-handler", "HOSTILE_HANDLER"),
     ("runwarden-example-session-paused", "SESSION_PAUSED"),
     ("runwarden-guest-review", "REVIEW"),
 ];

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::crashes::shim_is_gone;
 use crate::harness::{Home, answered, lives, opened, until, until_watching};
 
 /// Kills a process that a run of this test started, unless it is gone.
@@ -117,7 +118,10 @@ fn an_end_that_nobody_watched_has_its_true_signal_or_none() {
         .map(std::path::PathBuf::from);
     ended(&worker);
     let over = home.over("one");
-    assert!(group.is_none_or(|group| !group.exists()), "its cgroup is left");
+    // Whoever watches the set to its end removes it, after the end is recorded.
+    until("its cgroup is removed", || {
+        group.as_ref().is_none_or(|group| !group.exists())
+    });
     let fields = &over["fields"];
     assert_eq!(
         (&over["status"], &fields["exit_code"]),
@@ -175,6 +179,32 @@ fn what_lingers_is_adopted_and_the_end_that_was_seen_stays() {
         5,
         "the record keeps what was seen"
     );
+}
+
+#[test]
+fn a_listing_has_what_lingers_adopted_and_records_that_it_is_over() {
+    let home = Home::new();
+    let gate = home.gate("gate");
+    let text = format!(
+        "(echo $$ > {0}.x; mv {0}.x {0}; read x < {1}) & exit 5",
+        home.path("one").display(),
+        gate.display()
+    );
+    home.detach("one", &["--", "sh", "-c", &text]);
+    home.told("one");
+    until("it lingers", || {
+        home.json(&["show", "one"])["runtime"]["state"] == "lingering"
+    });
+    let first = shim_of(&home, "one");
+    ended(&first);
+    let listed = || home.json(&["ls"])[0]["runtime"].clone();
+    let adopted = listed();
+    assert_eq!(adopted["state"], "lingering");
+    assert_ne!(adopted["shim_pid"].to_string(), first, "another shim");
+    ended(&adopted["shim_pid"].to_string());
+    let _gate = opened(&gate);
+    until("it is over", || listed()["state"] == "stopped");
+    assert_eq!(home.over("one")["fields"]["exit_code"], 5);
 }
 
 #[test]
@@ -332,11 +362,12 @@ fn an_adoption_that_dies_half_way_is_done_by_the_next_reader() {
         command.env("RUNWARDEN_CRASH_AT", place);
         let output = command.output().expect("the program starts");
         assert!(!output.status.success(), "{place}: {output:?}");
-        // The shim that was not confirmed leaves.
-        until("it is adopted", || {
-            let shim = shim_of(&home, "one");
-            lives(&shim)
+        // It would be taken for the one that watches the run, and leave before the program ends.
+        until("the shim that was not confirmed has left", || {
+            shim_is_gone(&home, "one")
         });
+        let shim = shim_of(&home, "one");
+        assert!(lives(&shim), "{place}: another one watches");
         let _gate = go(&home, "one");
         assert_eq!(home.over("one")["fields"]["exit_code"], 8, "{place}");
         assert_eq!(codes(&home, "one").len(), 2, "{place}");

@@ -100,6 +100,7 @@ fn host(home: &Path, compiler: &str, limits: Limits) -> Host {
         compiler: Some(compiler.into()),
         program: Path::new("/nonexistent").to_owned(),
         shim: &[],
+        variable: |_| None,
     };
     Host::open(config, OpenMode::Create).expect("a new store")
 }

@@ -7,6 +7,7 @@ use runwarden_host::Contain;
 use runwarden_host::process::{Surroundings, choose};
 use serde_json::json;
 
+use crate::crashes::shim_is_gone;
 use crate::harness::{Home, PROGRAM, lives, opened, until};
 
 /// Whether runs of this process get a cgroup; elsewhere there is nothing to be tested here.
@@ -45,7 +46,7 @@ fn a_run_has_a_cgroup_of_its_own_and_leaves_none() {
     home.run(&["kill", "one"]).exits(0);
     home.over("one");
     assert_eq!(home.exit_record("one")["set"]["proof"], "cgroup_empty");
-    until("the group is removed", || !group.exists());
+    assert!(!group.exists(), "it goes before its end is recorded");
 }
 
 #[test]
@@ -192,6 +193,54 @@ fn runs_inside_each_other_have_groups_side_by_side() {
     let _open = (opened(&gate), opened(&gate));
     assert_eq!(home.over("inner")["status"], "completed");
     assert_eq!(home.over("bare")["status"], "completed");
+}
+
+/// A group that the test made; gone with it.
+struct Made(PathBuf);
+
+impl Made {
+    fn at(path: PathBuf) -> Self {
+        std::fs::create_dir(&path).expect("a group");
+        Self(path)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn an_empty_group_that_is_left_of_what_is_over_is_removed_by_a_repair_and_no_other() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let told = ["one", "two"].map(|id| {
+        start(&home, id, &[], "echo $$ > $told; exec sleep 600");
+        cgroup(&home, id)
+    });
+    home.done(&["kill", "one", "--grace", "0"]);
+    until("its shim is gone", || shim_is_gone(&home, "one"));
+    // As a shim leaves it that is killed at the wrong moment; and one that has no more than the beginning of its name.
+    let left = Made::at(told[0].clone());
+    let strange = Made::at(told[0].with_file_name("runwarden-one-00000000"));
+    for (words, stays) in [
+        (&["doctor", "--fix", "--dry-run", "--json"][..], true),
+        (&["doctor", "--fix", "--json"], false),
+    ] {
+        let repaired = home.run(words).exits(0).document()["repaired"].clone();
+        assert_eq!(
+            (&repaired[0]["ref"], &repaired[0]["decision"], &repaired[1]),
+            (&json!("run/one"), &json!("remove_group"), &json!(null)),
+            "{repaired}"
+        );
+        assert_eq!(left.0.exists(), stays, "{words:?}");
+    }
+    assert!(strange.0.exists() && told[1].exists(), "others' groups stay");
+    assert_eq!(home.json(&["doctor", "--fix"])["repaired"], json!([]));
+    home.done(&["kill", "two", "--grace", "0"]);
 }
 
 /// Whether this process may make a pid namespace, with a user namespace around it if need be.

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::crashes::shim_is_gone;
 use crate::harness::{Home, until};
 
 /// The check of that name.
@@ -26,6 +27,12 @@ fn doctor(home: &Home, code: i32) -> Value {
         assert_eq!(members, ["hint", "message", "name", "result"]);
     }
     told
+}
+
+/// Waits until a run has ended and its shim is gone too: until then its finishing command may write.
+fn over(home: &Home, id: &str) {
+    home.over(id);
+    until("its shim is gone", || shim_is_gone(home, id));
 }
 
 #[test]
@@ -51,7 +58,7 @@ fn a_machine_without_a_home_is_looked_at_and_nothing_is_made() {
 fn a_home_in_use_is_well_and_stays_as_it_is() {
     let home = Home::new();
     home.done(&["run", "--id", "one", "--", "echo", "hello"]);
-    home.over("one");
+    over(&home, "one");
     let store = || std::fs::read(home.home().join("state.db")).expect("the store");
     let before = store();
     let told = doctor(&home, 0);
@@ -144,7 +151,7 @@ fn what_lives_on_is_a_warning_and_what_waits_for_somebody_is_bad() {
     assert_eq!(check(&doctor(&home, 0), "lingering")["message"], "none");
 
     home.done(&["run", "--id", "stuck", "--", "true"]);
-    home.over("stuck");
+    over(&home, "stuck");
     let store = Connection::open(home.home().join("state.db")).expect("the store");
     let as_if_cut_off = "UPDATE runtimes SET state = 'starting', shim_pid = NULL, shim_start_ticks = NULL, \
         shim_pidfs_inode = NULL, shim_pidfs_handle = NULL, worker_pid = NULL, worker_start_ticks = NULL, \

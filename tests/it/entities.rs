@@ -215,6 +215,46 @@ fn refusals_and_overrides_are_audited() {
     );
 }
 
+/// A late writer that says what it expects loses quietly; one that does not is refused, and that is audited.
+#[test]
+fn a_late_end_does_not_replace_the_first() {
+    let home = Home::new();
+    let reference = home.done(&["create", "session"]);
+    home.done(&["transition", &reference, "failed", "--reason", "run.failed.exception"]);
+    let late = ["transition", &reference, "completed", "--reason", "run.completed.ok"];
+    home.run(&[&late[..], &["--expect", "running"]].concat()).exits(4);
+    assert_eq!(home.json(&["history", &reference, "--admin"]), json!([]));
+    home.run(&late).exits(5);
+    assert_eq!(
+        home.json(&["history", &reference, "--admin"]).as_array().map(Vec::len),
+        Some(1)
+    );
+    assert_eq!(home.json(&["show", &reference])["status"], "failed");
+}
+
+/// What is to go on after it had ended is opened again by an audited word alone, and then has no end.
+#[test]
+fn an_end_is_taken_back_by_an_override_alone() {
+    let home = Home::new();
+    let reference = home.done(&["create", "session"]);
+    let reason = ["--reason", "run.timed_out.deadline", "--set", "exit_code=1"];
+    home.done(&[&["transition", &reference, "timed_out"], &reason[..]].concat());
+    let again = ["transition", &reference, "running", "--reason", "run.started.ok"];
+    home.run(&again).exits(5);
+    let word = ["--override", "--override-actor", "ada", "--justification", "it goes on"];
+    home.done(&[&again[..], &word].concat());
+    let shown = home.json(&["show", &reference]);
+    assert_eq!(
+        (&shown["status"], &shown["terminal"], &shown["ended_at"]),
+        (&json!("running"), &json!(false), &Value::Null),
+        "{shown}"
+    );
+    let events = home.json(&["history", &reference, "--admin"]);
+    let last = events.as_array().and_then(|events| events.last()).cloned();
+    assert_eq!(last.expect("an audit row")["action"], "status_transition_override");
+    home.done(&["transition", &reference, "completed", "--reason", "run.completed.ok"]);
+}
+
 #[test]
 fn a_reference_is_an_id_a_prefix_or_a_kind_and_an_id() {
     let home = Home::new();

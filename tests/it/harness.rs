@@ -275,6 +275,7 @@ pub(crate) fn library(home: &Path, mode: OpenMode) -> Host {
         compiler: None,
         program: Path::new("/nonexistent").to_owned(),
         shim: &[],
+        variable: |_| None,
     };
     Host::open(config, mode).expect("a store")
 }

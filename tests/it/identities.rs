@@ -293,6 +293,7 @@ fn kill_of_a_bare_number_that_somebody_has_leaves_the_run_as_it_is() {
     bystander.is_untouched();
 }
 
+/// A zombie takes every signal and is not alive.
 #[test]
 fn a_zombie_is_already_dead_and_kill_does_not_wait_for_it() {
     let mut zombie = Command::new("true").stdin(Stdio::null()).spawn().expect("true");

@@ -149,6 +149,28 @@ fn a_recursive_kill_of_what_has_ended_stops_what_it_left_running_below() {
 }
 
 #[test]
+fn a_kill_stops_every_set_of_an_entity_and_not_the_newest_alone() {
+    let home = Home::new();
+    let pids = ["one", "two"].map(|id| below(&home, id, &[]));
+    let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store");
+    let moved = "UPDATE runtimes SET owner = (SELECT entity FROM entity_ids WHERE id = 'one')";
+    store.execute(moved, []).expect("rows of ours");
+    let answer = home.run(&["kill", "one", "--json"]).exits(0);
+    assert!(pids.iter().all(|pid| !lives(pid)), "{}", answer.out);
+    let told = &targets(&answer)[0];
+    assert_eq!(
+        (&told["outcome"], &told["status"], &told["stopped"]),
+        (&json!("killed"), &json!("cancelled"), &json!(true)),
+        "{told}"
+    );
+    let rows = home.json(&["runtime", "ls", "one"]);
+    let states = rows.as_array().into_iter().flatten().map(|row| &row["state"]);
+    assert_eq!(states.collect::<Vec<_>>(), ["stopped", "stopped"]);
+    assert_eq!(events(&home, "one").len(), 1, "one end");
+    home.done(&["kill", "two"]);
+}
+
+#[test]
 fn a_kill_makes_exactly_one_event_with_its_own_status_and_code() {
     let home = Home::new();
     created(&home, "play", "p", &[]);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use runwarden_host::process::{Identity, Liveness, Place, capture, classify, machine_name};
 use serde_json::Value;
 
-use crate::harness::{process, until, vectors};
+use crate::harness::{Home, lives, process, until, vectors};
 
 const EXACT: &str = "start ticks are compared exactly: a number that changed hands is told without a tolerance";
 const BARE: &str = "a number, a word in the environment or in the command line is no identity: unknown, never alive";
@@ -177,4 +177,81 @@ fn only_positive_evidence_says_gone_and_the_reference_agrees_but_for_named_excep
         }
     }
     assert!(put > 35, "most rows are put: {put}");
+}
+
+const FOUND: &str = "a set that its keeper does not know is found by what marks it, and stopped";
+const GONE: &str = "what is positively gone needs no stop, whatever a stop would say";
+
+/// A run as a stop and a look at it find it, and whether it was removed then.
+fn is_removed(stop: &str, liveness: &str) -> bool {
+    let home = Home::new();
+    let script = format!("echo $$ > {}; exec sleep 600", home.path("one").display());
+    home.detach("one", &["--contain", "subreaper", "--", "sh", "-c", &script]);
+    let worker = home.told("one");
+    let shim = home.json(&["show", "one"])["runtime"]["shim_pid"].to_string();
+    if stop == "runtime_not_found" || liveness == "dead" {
+        ended(&shim);
+    }
+    if liveness == "dead" {
+        ended(&worker);
+    }
+    let change = |sql: &str| {
+        let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store");
+        store.execute(sql, []).expect("a row of ours");
+    };
+    if liveness == "unknown" {
+        change("UPDATE runtimes SET host = 'far-' || host");
+    }
+    let (there, away) = (home.home().join("runs/one"), home.path("away"));
+    if stop == "other_error" {
+        std::fs::rename(&there, &away).expect("a directory of ours");
+    }
+    let removed = home.run(&["rm", "one"]).code == 0;
+    let is_there = home.run(&["show", "one", "--command"]).code == 0;
+    assert_ne!(
+        removed, is_there,
+        "{stop}, {liveness}: what was removed is gone, what was not is there"
+    );
+    assert!(removed || liveness == "dead" || lives(&worker), "{stop}, {liveness}");
+    if stop == "other_error" && !removed {
+        std::fs::rename(&away, &there).expect("a directory of ours");
+    }
+    if liveness == "unknown" {
+        change("UPDATE runtimes SET host = substr(host, 5)");
+    }
+    home.run(&["kill", "one", "--grace", "0"]);
+    assert!(!lives(&worker));
+    removed
+}
+
+/// Kills a process that a run of this test started, unless it is gone.
+fn ended(pid: &str) {
+    let number = pid
+        .parse()
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .expect("a pid");
+    let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
+    until("it is gone", || !lives(pid));
+}
+
+#[test]
+fn a_cleanup_goes_on_where_the_references_does_but_for_named_exceptions() {
+    let vectors = vectors("liveness.json");
+    let mut put = 0;
+    for case in vectors["kandev_startup_cleanup"].as_array().expect("cases") {
+        let word = |name: &str| case[name].as_str().expect("a word");
+        let (stop, liveness) = (word("stop_result"), word("liveness"));
+        let proceeds = case["cleanup_proceeds"] == true;
+        let (expected, why) = match (stop, liveness) {
+            // Nobody is stopped here of whom nothing is known.
+            ("ok", "unknown") => continue,
+            ("runtime_not_found", "alive") => (true, FOUND),
+            ("other_error", "dead") => (true, GONE),
+            _ => (proceeds, "the reference's own answer"),
+        };
+        assert_eq!(is_removed(stop, liveness), expected, "{case}: {why}");
+        put += 1;
+    }
+    assert_eq!(put, 8);
 }

@@ -22,6 +22,8 @@ mod listing;
 mod liveness_vectors;
 mod living;
 mod nested;
+mod notices;
+mod notifying;
 mod orphans;
 mod plug;
 mod policies;

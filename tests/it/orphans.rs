@@ -117,6 +117,7 @@ fn a_bystander_with_the_same_parents_and_name_is_not_touched() {
     bystander.wait().expect("it is ours");
 }
 
+/// What is gone already can be cancelled: nothing stays running because nobody is left to be asked.
 #[test]
 fn a_run_with_nothing_left_is_already_dead_and_ended() {
     let home = Home::new();

@@ -50,6 +50,8 @@ fn strike_many(rounds: u64) {
         Vec::<String>::new(),
         "processes without a row (seed {seed})"
     );
+    // Groups of those that were struck before they could remove them.
+    home.run(&["doctor", "--fix"]).exits(0);
 }
 
 fn strike(home: &Home, id: &str, victim: Victim, random: &mut Random, what: &str) {

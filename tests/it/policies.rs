@@ -1,5 +1,6 @@
 //! policy: listing, drawing, installing, activating, rolling back.
 
+use runwarden_test_guests::{Mode, hostile_handler};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, host};
@@ -16,12 +17,14 @@ const KINDS: [&str; 9] = [
     "dispatch",
 ];
 
+const HANDLERS: [&str; 3] = ["exec", "webhook", "file"];
+
 #[test]
 fn the_policies_that_ship_are_there_on_a_new_home() {
     let home = Home::new();
     let listing = home.json(&["policy", "ls"]);
     let rows = listing.as_array().expect("an array");
-    assert_eq!(rows.len(), KINDS.len());
+    assert_eq!(rows.len(), KINDS.len() + HANDLERS.len());
     let active: Vec<&Value> = rows.iter().filter(|row| row["active"] == json!(true)).collect();
     assert_eq!(active.len(), 8, "one for each kind");
     assert!(
@@ -219,6 +222,99 @@ fn a_component_of_the_store_can_be_installed_elsewhere() {
         (&installed["was_present"], &installed["activated"]),
         (&json!(true), &json!(true))
     );
+}
+
+#[test]
+fn the_handlers_that_ship_are_listed_and_shown_and_are_no_kind_of_entity() {
+    let home = Home::new();
+    let listing = home.json(&["policy", "ls"]);
+    let rows: Vec<&Value> = listing
+        .as_array()
+        .expect("an array")
+        .iter()
+        .filter(|row| row["kind"] == "handler")
+        .collect();
+    let mut names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["exec", "file", "webhook"]);
+    assert!(
+        rows.iter().all(|row| row["active"] == json!(false)),
+        "a handler is bound, never in force: {listing}"
+    );
+    for name in HANDLERS {
+        let shown = home.json(&["policy", "show", &format!("{name}@0.1")]);
+        assert_eq!((&shown["kind"], &shown["name"]), (&json!("handler"), &json!(name)));
+        assert_eq!(shown["descriptor"]["transports"], json!([name]));
+        assert_eq!(shown["exports"], json!(["runwarden:notify/notifier@0.1.0"]));
+        let words = home.done(&["policy", "show", name]);
+        for part in ["kind      handler", "Transports\n  ", "deadline_ms = 0", "limits"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        for drawing in [
+            ["policy", "matrix", name].as_slice(),
+            &["policy", "show", name, "--as", "svg"],
+        ] {
+            home.run(drawing).exits(64).hints("policy show");
+        }
+        home.run(&["policy", "activate", name, "--reason", "to see"])
+            .exits(64)
+            .hints("runwarden notify add");
+    }
+    home.run(&["create", "handler"]).exits(2);
+    let unknown = home.run(&["create", "gadget"]).exits(2).err;
+    assert!(!unknown.contains("handler"), "{unknown}");
+    home.run(&["policy", "rollback", "handler"]).exits(2);
+}
+
+#[test]
+fn a_handler_is_installed_and_removed_and_never_put_in_force() {
+    let home = Home::new();
+    let path = home.path("gong.wasm");
+    std::fs::write(&path, hostile_handler(Mode::Honest)).expect("a file");
+    let path = path.to_string_lossy().into_owned();
+    let refused = home.run(&["policy", "install", &path, "--activate"]).exits(64);
+    refused.hints("runwarden notify add NAME --component gong@1.0.0");
+    assert!(
+        home.done(&["policy", "show", &path])
+            .contains("strokes = 3  How often.")
+    );
+    let installed = home.json(&["policy", "install", &path]);
+    assert_eq!(
+        (&installed["kind"], &installed["name"], &installed["activated"]),
+        (&json!("handler"), &json!("gong"), &json!(false))
+    );
+    assert_eq!(home.json(&["policy", "show", "gong"])["digest"], installed["digest"]);
+    assert_eq!(home.json(&["policy", "rm", "gong@1"])["removed"], json!(true));
+    home.run(&["policy", "show", "gong"]).exits(2);
+    std::fs::write(&path, hostile_handler(Mode::HandlerHasProblems)).expect("a file");
+    let refused = home.run(&["policy", "install", &path]).exits(65).err;
+    for place in ["version", "transports[3]", "config[1]"] {
+        assert!(refused.contains(place), "{place}: {refused}");
+    }
+}
+
+#[test]
+fn a_handler_that_is_needed_is_not_removed() {
+    let home = Home::new();
+    let path = home.path("gong.wasm");
+    std::fs::write(&path, hostile_handler(Mode::Honest)).expect("a file");
+    home.done(&["policy", "install", &path.to_string_lossy()]);
+    let file = home.path("ends").to_string_lossy().into_owned();
+    home.done(&["notify", "add", "bell", "--component", "gong@1", "--file", &file]);
+    let refused = |words: &str, hint: &str| {
+        let answer = home.run(&["policy", "rm", "gong"]).exits(4);
+        assert!(answer.err.contains(words), "{words}: {}", answer.err);
+        answer.hints(hint);
+    };
+    refused("the binding bell names it", "runwarden notify rm bell");
+    home.done(&["create", "play", "--id", "p-1"]);
+    home.done(&["notify", "rm", "bell"]);
+    refused(
+        "play/p-1 is to be told through it when it ends",
+        "wait until it was told",
+    );
+    home.done(&["transition", "p-1", "merged", "--reason", "play.merged.ok"]);
+    assert_eq!(home.json(&["policy", "rm", "gong"])["removed"], json!(true));
 }
 
 #[test]

@@ -112,6 +112,21 @@ fn a_dry_run_shows_what_the_act_does_and_takes_nothing() {
 }
 
 #[test]
+fn the_size_of_what_goes_is_that_of_the_whole_tree() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("tree/deeper")).expect("a new directory");
+    let script = "mkdir -p $RUNWARDEN_RUN_DIR/artifacts/deeper; head -c 100000 /dev/zero > $RUNWARDEN_RUN_DIR/artifacts/deeper/a; \
+                  head -c 200000 /dev/zero > tree/deeper/b";
+    home.detach("one", &["--own-dir", "tree", "--", "sh", "-c", script]);
+    over(&home, "one");
+    let planned = home.json(&["prune", "--older-than", "0", "--dry-run"]);
+    let freed = |document: &Value| document["items"][0]["bytes"].as_u64().expect("a number");
+    assert!(freed(&planned) >= 300_000, "{planned}");
+    let removed = home.json(&["rm", "one"])["entities"][0]["freed_bytes"].clone();
+    assert_eq!(removed, json!(freed(&planned)), "what was said goes");
+}
+
+#[test]
 fn what_is_alive_or_can_be_taken_up_again_stays_however_old() {
     let home = Home::new();
     home.detach("live", &["--", "sleep", "600"]);

@@ -141,6 +141,7 @@ pub(crate) fn aged(directory: &std::path::Path) {
     }
 }
 
+/// Rows and directories go after the processes, never before: what cannot be stopped can be tried again.
 #[test]
 fn a_stop_that_cannot_be_confirmed_keeps_the_row_and_the_directories() {
     let home = Home::new();
@@ -277,6 +278,8 @@ fn a_run_directory_in_which_another_live_run_works_stays() {
     let home = Home::new();
     home.detach("one", &["--", "true"]);
     home.over("one");
+    // Its shim changes the directory once more, which makes it young again.
+    until("its shim is gone", || shim_is_gone(&home, "one"));
     let artifacts = home.of_run("one", "artifacts");
     let cwd = artifacts.to_str().expect("text");
     let pid = started(&home, "two", &["--cwd", cwd], "echo $$ > $told; exec sleep 600");

@@ -1,10 +1,11 @@
 //! `doctor --fix`, `kill --all-stale` and `kill --declare-gone`: what is done to what nobody watches, and what is left.
 
+use runwarden_test_guests::{Mode, hostile};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{Home, lives, until};
+use crate::harness::{Home, PROGRAM, lives, opened, until};
 
 /// Kills a process that a run of this test started, unless it is gone.
 fn ended(pid: &str) {
@@ -74,6 +75,117 @@ fn doctor_tells_what_it_would_repair_then_repairs_it_and_then_finds_nothing() {
     let again = home.run(&["doctor", "--fix", "--json"]).document();
     assert_eq!(decisions(&again), []);
     home.done(&["kill", "alive"]);
+}
+
+/// A cleanup that began before a successor was started is about an attempt, not about the run's name.
+#[test]
+fn what_is_left_of_an_earlier_attempt_ends_nothing() {
+    let home = Home::new();
+    home.run(&["run", "--id", "earlier", "--", "sh", "-c", "exit 9"])
+        .exits(9);
+    home.over("earlier");
+    let gate = home.gate("gate");
+    let script = format!(
+        "echo $$ > {}; read x < {}; exit 7",
+        home.path("one").display(),
+        gate.display()
+    );
+    home.detach("one", &["--", "sh", "-c", &script]);
+    let worker = home.told("one");
+    std::fs::copy(home.of_run("earlier", "exit.json"), home.of_run("one", "exit.json")).expect("a record");
+    for words in [
+        &["show", "one"][..],
+        &["doctor", "--fix"],
+        &["kill", "--all-stale"],
+        &["ls"],
+        &["finish", "one"],
+    ] {
+        home.run(words);
+        assert_eq!(stored_status(&home, "one"), "running", "{words:?}");
+    }
+    assert!(lives(&worker));
+    let _gate = opened(&gate);
+    assert_eq!(home.over("one")["fields"]["exit_code"], 7);
+}
+
+/// No age ends what lives: no deadline that nobody set, no want of sessions, of artifacts or of reports.
+#[test]
+fn a_quiet_run_that_lives_is_left_alone_however_old_it_is() {
+    let home = Home::new();
+    for kind in ["run", "session", "invocation"] {
+        let script = format!("echo $$ > {}; exec sleep 600", home.path(kind).display());
+        home.detach(kind, &["--kind", kind, "--", "sh", "-c", &script]);
+        home.told(kind);
+    }
+    change(
+        &home,
+        "UPDATE entities SET created_at_ms = created_at_ms - 864000000, updated_at_ms = updated_at_ms - 864000000",
+    );
+    change(&home, "UPDATE runtimes SET created_at_ms = created_at_ms - 864000000");
+    home.run(&["doctor", "--fix"]).exits(0);
+    home.run(&["kill", "--all-stale"]).exits(0);
+    for kind in ["run", "session", "invocation"] {
+        assert_eq!(stored_status(&home, kind), "running", "{kind}");
+        home.done(&["kill", kind, "--grace", "0"]);
+    }
+}
+
+/// Rows that name a dead process while they hold the only token to take the work up again: repaired in place, never taken
+/// away.
+#[test]
+fn a_row_that_can_be_taken_up_again_is_repaired_in_place() {
+    let home = Home::new();
+    let dead = orphaned(&home, "one", &["--resume-token", "again"]);
+    ended(&dead);
+    home.run(&["doctor", "--fix"]).exits(0);
+    for _ in 0..2 {
+        let shown = home.json(&["show", "one"]);
+        let runtime = &shown["runtime"];
+        assert_eq!(
+            (&runtime["state"], &runtime["pid"], &runtime["shim_pid"]),
+            (&json!("stopped"), &Value::Null, &Value::Null),
+            "it names no process: {runtime}"
+        );
+        assert_eq!(runtime["resume_token"], true);
+        assert_eq!(shown["reason"]["evidence"][0]["pid"].to_string(), dead, "{shown}");
+        assert!(home.of_run("one", "stdout.log").exists());
+        change(&home, "UPDATE entities SET ended_at_ms = ended_at_ms - 100000000000");
+        home.run(&["prune", "--older-than", "0"]).exits(0);
+        home.run(&["doctor", "--fix"]).exits(0);
+    }
+}
+
+/// A stopped row of an entity that goes on names no process either, and stays.
+#[test]
+fn a_row_of_what_has_not_ended_is_repaired_in_place() {
+    let home = Home::new();
+    let file = home.path("gadget.wasm");
+    std::fs::write(&file, hostile(Mode::Honest)).expect("a file");
+    home.done(&["policy", "install", &file.to_string_lossy(), "--activate"]);
+    let told = home.path("g");
+    let script = format!(
+        "{PROGRAM} report shelved --reason gadget.shelved.put; echo $$ > {}; exec sleep 600",
+        told.display()
+    );
+    home.detach("g", &["--kind", "gadget", "--", "sh", "-c", &script]);
+    let worker = home.told("g");
+    let shim = home.json(&["show", "g"])["runtime"]["shim_pid"].to_string();
+    ended(&shim);
+    ended(&worker);
+    home.run(&["doctor", "--fix"]).exits(0);
+    home.run(&["prune", "--older-than", "0"]).exits(0);
+    let shown = home.json(&["show", "g"]);
+    assert_eq!(
+        (
+            &shown["status"],
+            &shown["terminal"],
+            &shown["runtime"]["state"],
+            &shown["runtime"]["pid"]
+        ),
+        (&json!("shelved"), &json!(false), &json!("stopped"), &Value::Null),
+        "{shown}"
+    );
+    assert!(home.of_run("g", "stdout.log").exists());
 }
 
 #[test]

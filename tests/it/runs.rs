@@ -195,6 +195,7 @@ fn a_detached_start_that_fails_answers_with_its_reference_too() {
     }
 }
 
+/// Each start that fails is an end with a reason.
 #[test]
 fn a_start_that_fails_names_its_stage_and_leaves_nothing_alive() {
     let home = Home::new();

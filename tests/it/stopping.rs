@@ -113,6 +113,24 @@ fn who_holds_the_output_of_an_ended_leader_and_ignores_term_is_killed_after_the_
     assert_eq!(home.json(&["show", "one"])["status"], "completed");
 }
 
+/// A program that does not leave at the end of its input, with a child that does not either.
+#[test]
+fn who_was_to_leave_at_the_end_of_its_input_and_does_not_is_killed_with_its_children() {
+    let home = Home::new();
+    let deaf = r#"trap "" TERM; sh -c 'trap "" TERM; while :; do read x < /dev/zero; done' & echo $! $$ > $told; while :; do read x < /dev/zero; done"#;
+    let pids = started(&home, "one", &["--stop-by", "stdin"], deaf);
+    let since = std::time::Instant::now();
+    let told = target(home.run(&["kill", "one", "--grace", "500ms", "--json"]).exits(0));
+    let took = since.elapsed();
+    assert!(pids.split_whitespace().all(|pid| !lives(pid)), "{pids}");
+    assert_eq!(
+        (&told["outcome"], &told["signal"], &told["stopped"]),
+        (&json!("killed"), &json!("sigkill"), &json!(true)),
+        "{told}"
+    );
+    assert!(took < std::time::Duration::from_secs(10), "it took {took:?}");
+}
+
 #[test]
 fn a_second_kill_changes_nothing_and_succeeds() {
     let home = Home::new();
@@ -245,6 +263,7 @@ fn a_kill_during_the_start_leaves_nothing_running() {
     }
 }
 
+/// The end of a leader is not that of its work: who lives on is told until nobody does.
 #[test]
 fn what_outlives_the_program_is_told_and_killed() {
     let home = Home::new();

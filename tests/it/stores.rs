@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use runwarden_host::process::{RunDir, ShimLock};
 use rusqlite::Connection;
 
+use crate::crashes::shim_is_gone;
 use crate::harness::{Home, until};
 
 fn database(home: &Home) -> std::path::PathBuf {
@@ -24,6 +24,7 @@ fn made() -> (Home, Connection) {
 
 const END: [&str; 5] = ["transition", "s", "completed", "--reason", "run.completed.ok"];
 
+/// A question takes no lock that a writer holds.
 #[test]
 fn a_store_that_another_process_holds_is_busy_and_reads_go_on() {
     let (home, connection) = made();
@@ -136,12 +137,12 @@ fn with_a_waiting_end() -> Home {
     home.done(&["create", "session", "--id", "s"]);
     home.detach("ended", &["--", "echo", "said"]);
     home.over("ended");
+    until("its shim is gone", || shim_is_gone(&home, "ended"));
     let mut start = home.command(&["run", "--detach", "--id", "waits", "--", "sh", "-c", "exit 3"]);
     start.env("RUNWARDEN_CRASH_AT", "settle.judged");
     assert!(start.output().expect("the program starts").status.success());
     until("the end waits and its shim is gone", || {
-        let run = RunDir::at(home.home().join("runs/waits"));
-        home.of_run("waits", "exit.json").exists() && !matches!(run.shim_lock(), Ok(ShimLock::Held))
+        home.of_run("waits", "exit.json").exists() && shim_is_gone(&home, "waits")
     });
     home
 }

@@ -84,6 +84,7 @@ fn costs(runs: usize) -> Result<Vec<Cost>> {
         compiler: None,
         program: std::path::PathBuf::new(),
         shim: &[],
+        variable: |_| None,
     };
     let shared: std::sync::Arc<dyn Store> = std::sync::Arc::clone(&store) as _;
     let host = Host::with_store(config, shared);

@@ -3,29 +3,18 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use runwarden_host::model::{Actor, Entity, Fields, Reason};
-use runwarden_host::policy::{GuardRequest, Limits, Surroundings, sha256_hex};
-use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder};
+use runwarden_host::policy::{GuardRequest, Surroundings, sha256_hex};
 
+use super::bare::bindings::exports::runwarden::policy::guard::{GuestIndices, Request};
+use super::bare::bindings::runwarden::types::types;
+use super::bare::{Bare, in_words};
 use super::{ping, time};
 use crate::harness::{Effort, Home, Row, Sample, Target, interleave, measured, median};
 
 const RATIO_MAX: f64 = 1.3;
-
-mod bindings {
-    wasmtime::component::bindgen!({
-        path: ["../wit/types", "../wit/host", "../wit/policy"],
-        world: "runwarden:policy/guard-policy",
-    });
-}
-
-use bindings::exports::runwarden::policy::guard::{GuestIndices, Request};
-use bindings::runwarden::host::diagnostics;
-use bindings::runwarden::types::types;
 
 /// The guard of the kit's example `review`.
 pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
@@ -50,6 +39,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
         surroundings: &surroundings,
     };
     let bare = Bare::new(&bytes).map_err(in_words)?;
+    let indices = GuestIndices::new(&bare.pre).map_err(in_words)?;
     let request = request(&entity);
     let refused = |answer: Option<String>| answer.context("no child has approved: the guard refuses");
     let ours = || {
@@ -64,7 +54,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let floor = || {
         measured(operations, || {
             for _ in 0..count {
-                black_box(refused(bare.call(&request).map_err(in_words)?)?);
+                black_box(refused(ask(&bare, &indices, &request).map_err(in_words)?)?);
             }
             Ok(())
         })
@@ -107,71 +97,14 @@ fn component() -> Result<PathBuf> {
     Ok(target.join("wasm32-unknown-unknown/guest/examples/review.wasm"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
-fn in_words(error: wasmtime::Error) -> anyhow::Error {
-    anyhow::Error::msg(format!("{error:#}"))
-}
-
-struct State {
-    limits: StoreLimits,
-}
-
-impl diagnostics::Host for State {
-    fn log(&mut self, _level: String, _message: String) {}
-    fn report_panic(&mut self, _message: String, _file: String, _line: i64, _column: i64) {}
-}
-
-/// The bare program: one engine, one component, a fresh store for every call.
-struct Bare {
-    engine: Engine,
-    pre: wasmtime::component::InstancePre<State>,
-    indices: GuestIndices,
-}
-
-impl Bare {
-    fn new(bytes: &[u8]) -> wasmtime::Result<Self> {
-        let mut config = Config::new();
-        config
-            .consume_fuel(true)
-            .epoch_interruption(true)
-            .cranelift_nan_canonicalization(true);
-        config
-            .wasm_relaxed_simd(false)
-            .max_wasm_stack(Limits::DEFAULT.stack_bytes);
-        let engine = Engine::new(&config)?;
-        let weak = engine.weak();
-        std::thread::spawn(move || {
-            while let Some(engine) = weak.upgrade() {
-                engine.increment_epoch();
-                drop(engine);
-                std::thread::park_timeout(Duration::from_millis(10));
-            }
-        });
-        let mut linker = Linker::new(&engine);
-        diagnostics::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
-        let pre = linker.instantiate_pre(&Component::new(&engine, bytes)?)?;
-        let indices = GuestIndices::new(&pre)?;
-        Ok(Self { engine, pre, indices })
-    }
-
-    fn call(&self, request: &Request) -> wasmtime::Result<Option<String>> {
-        let limits = Limits::DEFAULT;
-        let memory = StoreLimitsBuilder::new()
-            .memory_size(limits.memory_bytes)
-            .trap_on_grow_failure(true);
-        let mut store = Store::new(&self.engine, State { limits: memory.build() });
-        store.limiter(|state| &mut state.limits);
-        store.set_fuel(limits.fuel)?;
-        store.set_epoch_deadline(25);
-        store.epoch_deadline_trap();
-        store.set_hostcall_fuel(limits.answer_bytes);
-        let instance = self.pre.instantiate(&mut store)?;
-        let guest = self.indices.load(&mut store, &instance)?;
-        let decision = guest
-            .call_evaluate(&mut store, request)?
-            .map_err(|fault| wasmtime::Error::msg(fault.message))?;
-        Ok((!decision.admitted).then_some(decision.code))
-    }
+/// Asks the guard in the bare program: the code of its refusal.
+fn ask(bare: &Bare, indices: &GuestIndices, request: &Request) -> wasmtime::Result<Option<String>> {
+    let (mut store, instance) = bare.enter()?;
+    let guest = indices.load(&mut store, &instance)?;
+    let decision = guest
+        .call_evaluate(&mut store, request)?
+        .map_err(|fault| wasmtime::Error::msg(fault.message))?;
+    Ok((!decision.admitted).then_some(decision.code))
 }
 
 /// The same arguments as the host gives.

@@ -1,5 +1,6 @@
 //! One file per figure.
 
+mod bare;
 mod cold;
 mod decide;
 mod ends;
@@ -9,6 +10,7 @@ mod guard;
 mod memory;
 mod notices;
 mod ping;
+mod plan;
 mod raw;
 mod size;
 mod start;
@@ -27,6 +29,7 @@ pub type Figure = fn(Effort) -> Result<Vec<Row>>;
 pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
+    ("plan", plan::figure),
     ("transitions", transitions::figure),
     ("notices", notices::figure),
     ("written", written::figure),

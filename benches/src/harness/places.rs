@@ -54,6 +54,7 @@ impl Home {
             compiler: None,
             program: PathBuf::new(),
             shim: &[],
+            variable: |_| None,
         }
     }
 

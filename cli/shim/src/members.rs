@@ -182,6 +182,13 @@ impl Set {
         }
     }
 
+    /// Nobody is left: the cgroup goes.
+    pub(crate) fn let_go(&mut self) {
+        if self.holding.cgroup().is_some() {
+            self.holding = Holding::Nothing;
+        }
+    }
+
     /// Kills the whole namespace or cgroup, unless a process of another run could not be kept out of it.
     pub(crate) fn kill_group(&mut self) {
         self.spared.refresh();

@@ -455,6 +455,8 @@ impl Shim {
                 // The last words of the last member; nobody is left who could write more.
                 self.slave = None;
                 self.output.drain();
+                // Before the record: whoever has read that all is over finds nothing left, also if we die after it.
+                self.set.let_go();
                 SetState::Empty(proof.clone())
             }
             None => SetState::Living(self.set.members()),

@@ -1,11 +1,12 @@
 //! `create`: an entity that no process stands for.
 
-use runwarden_host::model::{Actor, Create, Reason};
+use runwarden_host::model::{Actor, Create, DISPATCH_KIND, Reason};
 use runwarden_host::verbs::{EntityView, IdChoice, create, known_kind, view};
 use serde_json::Value;
 
 use crate::context::{Context, meant, operator};
-use crate::errors::Outcome;
+use crate::errors::{Failure, Outcome};
+use crate::notify::{NotifyArgs, warn};
 use crate::output::{Page, Report, Text};
 use crate::parse;
 
@@ -45,13 +46,16 @@ pub(crate) struct Args {
     /// Makes the command safe to repeat
     #[arg(long, value_name = "K", help_heading = "Why and by whom")]
     idempotency_key: Option<String>,
+    #[command(flatten)]
+    notify: NotifyArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
   runwarden create session
   runwarden create play --id release-42 --tag team=core
   runwarden create show --status imported --reason show.imported.created
-  runwarden create session --parent play/release-42 --field 'spawn_kind=\"agent\"'";
+  runwarden create session --parent play/release-42 --field 'spawn_kind=\"agent\"'
+  runwarden create play --notify '[\"mail-me\",\"{payload}\"]'";
 
 /// The entity that was made.
 pub(crate) struct Made(EntityView);
@@ -60,6 +64,10 @@ pub(crate) struct Made(EntityView);
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
     let host = context.create()?;
     let kind = known_kind(&host, &args.kind)?;
+    if kind == DISPATCH_KIND {
+        return Err(Failure::usage("a dispatch is made with what it delivers")
+            .hint("`runwarden outbox send --to DESTINATION JSON` makes one"));
+    }
     let (id, choice) = match &args.id {
         Some(id) => (id.clone(), IdChoice::Given),
         None => (host.draw_id()?, IdChoice::Drawn),
@@ -77,6 +85,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
         command.parents.push(meant(&host, word)?.reference);
     }
     command.idempotency_key.clone_from(&args.idempotency_key);
+    let settings = args.notify.resolved(&host)?;
+    warn(context, &settings);
+    command.notify = settings.stored();
     let made = create(&host, &command, choice, args.policy.as_deref())?;
     Ok(Made(view(&host, made.entity)?))
 }

@@ -1,15 +1,19 @@
 //! `demo`: everything that is promised, shown on real processes in a home of its own, each step verified.
 
+mod receiver;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use hyper::StatusCode;
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::output::{Output, Style, Text};
+use receiver::{Receiver, SECRET};
 
 /// Show what Runwarden does, on real processes, in a temporary home
 #[derive(Clone, Debug, clap::Args)]
@@ -36,8 +40,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         output: context.output,
         width: context.page().width,
         home: home.path.clone(),
+        receiver: Receiver::start().map_err(|error| io("listen on this machine", &error))?,
     };
-    let steps: [(&str, Act); 7] = [
+    let steps: [(&str, Act); 9] = [
         ("a run's end is known, with its true exit code", Demo::an_end_is_known),
         ("death by a signal is no exit code", Demo::a_signal_is_no_exit),
         (
@@ -53,6 +58,11 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         (
             "a policy is swapped and rolled back under a living run",
             Demo::a_policy_is_swapped,
+        ),
+        ("an end is told, signed", Demo::an_end_is_told),
+        (
+            "a notice that was refused is kept, and told when an operator says so",
+            Demo::a_refused_notice_is_revived,
         ),
     ];
     for (number, (title, step)) in (1..).zip(steps) {
@@ -91,7 +101,11 @@ struct Demo {
     output: Output,
     width: Option<u16>,
     home: PathBuf,
+    receiver: Receiver,
 }
+
+/// The variable that holds the secret of the demo's webhook.
+const SECRET_VARIABLE: &str = "RUNWARDEN_DEMO_SECRET";
 
 /// What a command of the demo answered.
 struct Answer {
@@ -203,6 +217,57 @@ impl Demo {
         expect("ended without success", waited.code, 1)
     }
 
+    fn an_end_is_told(&self) -> Step {
+        let url = self.receiver.url();
+        let bind = ["notify", "add", "ops", "--url", &url, "--secret-env", SECRET_VARIABLE];
+        self.holds(&[&bind[..], &["--allow-private"]].concat())?;
+        self.tell(&["run", "--quiet", "--id", "heard", "--", "sh", "-c", "exit 3"])?;
+        until("the webhook", || !self.receiver.received().is_empty())?;
+        self.received("heard", "failed")?;
+        let delivered = || self.notices("delivered").is_ok_and(|notices| !notices.is_empty());
+        until("the outcome of the attempt", delivered)?;
+        self.holds(&["outbox", "ls"])
+    }
+
+    fn a_refused_notice_is_revived(&self) -> Step {
+        self.receiver.answers(StatusCode::GONE);
+        self.tell(&["run", "--quiet", "--id", "unheard", "--", "true"])?;
+        let dead = || self.notices("dead_letter").is_ok_and(|notices| !notices.is_empty());
+        until("the refusal to be written down", dead)?;
+        self.holds(&["outbox", "ls", "--status", "dead_letter"])?;
+        self.receiver.answers(StatusCode::NO_CONTENT);
+        self.holds(&["outbox", "retry", "--all-dead"])?;
+        self.holds(&["outbox", "deliver", "--until-empty"])?;
+        self.received("unheard", "completed")?;
+        let ids: Vec<String> = self.receiver.received().into_iter().map(|one| one.id).collect();
+        let again = ids.len() >= 2 && ids[ids.len() - 1] == ids[ids.len() - 2];
+        expect("the second attempt has the id of the first", again, true)?;
+        expect("dead letters", self.notices("dead_letter")?.len(), 0)
+    }
+
+    /// The last thing received tells this end, signed.
+    fn received(&self, id: &str, status: &str) -> Step {
+        let received = self.receiver.received();
+        let last = received.last().ok_or("nothing was received")?;
+        let told = format!(
+            "received: {} is {}, webhook-id {}, signature {}",
+            last.body["entity"]["id"],
+            last.body["terminal_status"],
+            last.id,
+            if last.signed { "verified" } else { "WRONG" }
+        );
+        self.say(&Text::styled(Style::Good, format!("   {told}")))?;
+        expect("the signature is right", last.signed, true)?;
+        expect("the run", &last.body["entity"]["id"], id)?;
+        expect("its end", &last.body["terminal_status"], status)
+    }
+
+    /// Notices with this status.
+    fn notices(&self, status: &str) -> Result<Vec<Value>, String> {
+        let answer = self.ask(&["outbox", "ls", "--status", status, "--json"])?;
+        serde_json::from_str(&answer.out).map_err(|error| format!("outbox ls: {error}"))
+    }
+
     /// Shows a command and what it says, and gives its answer.
     fn tell(&self, arguments: &[&str]) -> Result<Answer, String> {
         let shown = arguments.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
@@ -236,6 +301,7 @@ impl Demo {
         for name in ["RUNWARDEN_STORE", "RUNWARDEN_ID", "RUNWARDEN_REF"] {
             command.env_remove(name);
         }
+        command.env(SECRET_VARIABLE, SECRET);
         if let Some(width) = self.width {
             command.env("COLUMNS", width.saturating_sub(3).to_string());
         }

@@ -138,7 +138,8 @@ fn sweep(context: &Context, args: &Args) -> Outcome<Told> {
         note: args.note.clone(),
         act,
     };
-    let swept = stale(&context.open_to_stop()?, &sweep)?;
+    let host = context.open_to_stop()?;
+    let swept = stale(&host, &sweep)?;
     Ok(Told::Swept(swept, act))
 }
 

@@ -177,11 +177,14 @@ fn mentioned(context: &Context, host: &Host, words: &[String]) -> Outcome<Vec<En
 /// What selectors choose; whether more ended earlier.
 fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> Outcome<(Vec<Entity>, bool)> {
     let mut query = EntityQuery {
-        kind,
         statuses: args.statuses.clone(),
         limit: args.limit,
         ..args.selectors.query()
     };
+    if kind.is_some() {
+        query.except_kind = None;
+        query.kind = kind;
+    }
     if args.live || args.ended {
         query.terminal = Some(args.ended);
     }
@@ -195,19 +198,18 @@ fn found(context: &Context, host: &Host, args: &Args, kind: Option<String>) -> O
         terminal: Some(false),
         ..query.clone()
     })?;
-    let mut entities = settled_all(context, host, alive)?;
     let limit = Some(ENDED_MAX.saturating_add(1));
     let ended = host.store().list(&EntityQuery {
         terminal: Some(true),
         limit,
         ..query
     })?;
-    let seen: HashSet<i64> = entities.iter().map(|entity| entity.row).collect();
+    let seen: HashSet<i64> = alive.iter().map(|entity| entity.row).collect();
     let fresh: Vec<Entity> = ended.into_iter().filter(|entity| !seen.contains(&entity.row)).collect();
     let is_late = |entity: &&Entity| host.now().since(ended_at(entity)) <= LATELY;
     let late: Vec<Entity> = fresh.iter().filter(is_late).take(ENDED_MAX).cloned().collect();
     let more = late.len() < fresh.len();
-    entities.extend(late);
+    let mut entities = settled_all(context, host, alive.into_iter().chain(late).collect())?;
     entities.sort_by_key(|entity| std::cmp::Reverse(entity.row));
     Ok((entities, more))
 }

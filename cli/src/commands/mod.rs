@@ -12,6 +12,8 @@ pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod notify;
+pub(crate) mod outbox;
 pub(crate) mod policy;
 mod processes;
 pub(crate) mod prune;

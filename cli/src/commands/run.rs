@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use runwarden_host::Host;
 use runwarden_host::model::{Create, Ended, Entity};
@@ -18,6 +19,7 @@ use crate::context::{Context, meant, operator, own_id};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::foreground::{Attendance, Attended, OnHangup, Streams, Words, attend, window};
+use crate::notify;
 use crate::output::{Form, Page, Report, Style, Text, span};
 use crate::work::{WorkArgs, inherited};
 
@@ -70,6 +72,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden run --die-with-parent --contain cgroup -- ./helper
   runwarden run --kind session --tag team=core --env TOKEN -- agent --task 7
   runwarden run --expect-artifact 'dist/*.tar.gz' -- ./build.sh
+  runwarden run --notify '[\"notify-send\",\"{payload}\"]' -- ./long.sh
 
 EXIT CODES (in the foreground)
   the program's own; 128 + n when signal n ended it; 124 when --timeout did; 1 when it exited with 0 and was no success
@@ -103,7 +106,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Exit {
     })
 }
 
-fn begin(context: &Context, args: &Args, io: Io) -> Result<(Host, Begun), Box<Failure>> {
+fn begin(context: &Context, args: &Args, io: Io) -> Result<(Arc<Host>, Begun), Box<Failure>> {
     let host = context.create()?;
     let create = creation(context, &host, args)?;
     let (id, choice) = match &args.work.id {
@@ -144,6 +147,11 @@ fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
             )),
         }
     }
+    let settings = args.work.notify.resolved(host)?;
+    if !args.quiet {
+        notify::warn(context, &settings);
+    }
+    create.notify = settings.stored();
     Ok(create)
 }
 

@@ -1,13 +1,13 @@
 //! From words on the command line to values; every error names the word and says what to type.
 
-mod duration;
 mod pairs;
 mod signal;
 mod since;
 mod size;
 
-pub(crate) use duration::duration;
 pub(crate) use pairs::{actor, evidence, json_pair, lenient_pair, object, progress, text_pair};
 pub(crate) use signal::signal;
 pub(crate) use since::since;
 pub(crate) use size::size;
+
+pub(crate) use runwarden_host::model::parse_duration as duration;

@@ -2,13 +2,18 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use parameters::parameters;
 use rules::{rules, times, verdicts};
 
-use super::{ACTOR_KINDS, Descriptor, Edge, Outcome, coerce};
+use super::{ACTOR_KINDS, Descriptor, Edge, Extension, HANDLER_KIND, Outcome};
 
+mod handler;
+mod parameters;
 mod rules;
 #[cfg(test)]
 mod tests;
+
+pub use handler::check_handler;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +65,7 @@ pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     vocabulary(descriptor, &mut findings);
     rules(descriptor, &mut findings);
     verdicts(descriptor, &mut findings);
-    parameters(descriptor, &mut findings);
+    parameters("parameters", &descriptor.parameters, &mut findings);
     times(descriptor, &mut findings);
     extensions(descriptor, &mut findings);
     findings.0
@@ -84,6 +89,24 @@ impl Findings {
             place: place.into(),
             message: message.into(),
         });
+    }
+
+    /// A text that is no longer than any may be.
+    fn text(&mut self, place: impl Into<String>, text: &str) {
+        if text.len() > limit::TEXT_BYTES {
+            let (found, most) = (text.len(), limit::TEXT_BYTES);
+            self.error(place, format!("a text of {found} bytes, at most {most} are admitted"));
+        }
+    }
+
+    /// Extensions that this host knows, or may ignore.
+    fn extensions<'a>(&mut self, extensions: impl Iterator<Item = &'a Extension>) {
+        for extension in extensions {
+            if extension.critical && !KNOWN_EXTENSIONS.contains(&extension.key.as_str()) {
+                let message = format!("critical extension `{}` is not known to this host", extension.key);
+                self.error("ext", message);
+            }
+        }
     }
 
     fn duplicates<'a>(&mut self, place: &str, what: &str, names: impl Iterator<Item = &'a str>) {
@@ -126,6 +149,18 @@ fn is_version(version: &str) -> bool {
     version.len() <= limit::NAME_CHARS && parts.len() == 3 && parts.iter().all(number) && tail_fits && tail.len() != 1
 }
 
+/// The words that people call a component by.
+fn label(name: &str, version: &str, findings: &mut Findings) {
+    if !is_name(name, "-") {
+        let message = format!("`{name}` is no name: lower case, digits, `_` and `-`");
+        findings.error("name", message);
+    }
+    if !is_version(version) {
+        let message = format!("`{version}` is no semantic version such as 1.0.0");
+        findings.error("version", message);
+    }
+}
+
 fn names(descriptor: &Descriptor, findings: &mut Findings) {
     if !is_name(&descriptor.kind, "") {
         findings.error(
@@ -133,18 +168,13 @@ fn names(descriptor: &Descriptor, findings: &mut Findings) {
             format!("`{}` is no kind: lower case, digits and underscores", descriptor.kind),
         );
     }
-    if !is_name(&descriptor.name, "-") {
+    if descriptor.kind == HANDLER_KIND {
         findings.error(
-            "name",
-            format!("`{}` is no name: lower case, digits, `_` and `-`", descriptor.name),
+            "kind",
+            "`handler` is what handlers are listed as: no entity is of that kind",
         );
     }
-    if !is_version(&descriptor.version) {
-        findings.error(
-            "version",
-            format!("`{}` is no semantic version such as 1.0.0", descriptor.version),
-        );
-    }
+    label(&descriptor.name, &descriptor.version, findings);
     for (index, status) in descriptor.statuses.iter().enumerate() {
         if !is_name(&status.name, "") {
             findings.error(
@@ -177,11 +207,6 @@ fn names(descriptor: &Descriptor, findings: &mut Findings) {
         "reason_codes",
         "reason code",
         descriptor.reason_codes.iter().map(|r| r.code.as_str()),
-    );
-    findings.duplicates(
-        "parameters",
-        "parameter",
-        descriptor.parameters.iter().map(|p| p.name.as_str()),
     );
     let pairs: Vec<String> = descriptor
         .edges
@@ -228,24 +253,9 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) -> bool {
                 .reason_codes
                 .iter()
                 .map(|r| (format!("reason_codes.{}", r.code), &r.summary)),
-        )
-        .chain(
-            descriptor
-                .parameters
-                .iter()
-                .map(|p| (format!("parameters.{}", p.name), &p.summary)),
         );
     for (place, text) in texts {
-        if text.len() > limit::TEXT_BYTES {
-            findings.error(
-                place,
-                format!(
-                    "a text of {} bytes, at most {} are admitted",
-                    text.len(),
-                    limit::TEXT_BYTES
-                ),
-            );
-        }
+        findings.text(place, text);
     }
     all_fit
 }
@@ -439,35 +449,6 @@ fn code_declared(descriptor: &Descriptor, place: &str, code: &str, findings: &mu
     }
 }
 
-fn parameters(descriptor: &Descriptor, findings: &mut Findings) {
-    for (index, parameter) in descriptor.parameters.iter().enumerate() {
-        let place = format!("parameters[{index}]");
-        if !is_name(&parameter.name, "") {
-            findings.error(
-                format!("{place}.name"),
-                format!("`{}` is no parameter name", parameter.name),
-            );
-        }
-        if parameter.choices.len() > limit::CHOICES {
-            let message = format!(
-                "{} entries, at most {} are admitted",
-                parameter.choices.len(),
-                limit::CHOICES
-            );
-            findings.error(format!("{place}.choices"), message);
-        }
-        for value in std::iter::once(&parameter.default).chain(&parameter.choices) {
-            if let Err(problem) = coerce(&parameter.name, parameter.kind, value) {
-                findings.error(&place, problem.to_string());
-            }
-        }
-        let listed = parameter.choices.is_empty() || parameter.choices.contains(&parameter.default);
-        if !listed {
-            findings.error(&place, "the default is not one of the choices");
-        }
-    }
-}
-
 fn extensions(descriptor: &Descriptor, findings: &mut Findings) {
     let edges = descriptor.edges.iter().map(|e| &e.ext);
     let places = std::iter::once(&descriptor.ext)
@@ -482,12 +463,5 @@ fn extensions(descriptor: &Descriptor, findings: &mut Findings) {
         .chain(descriptor.lease.iter().map(|r| &r.ext))
         .chain(descriptor.delivery.iter().map(|r| &r.ext))
         .chain(descriptor.retry.iter().map(|r| &r.ext));
-    for extension in places.flatten() {
-        if extension.critical && !KNOWN_EXTENSIONS.contains(&extension.key.as_str()) {
-            findings.error(
-                "ext",
-                format!("critical extension `{}` is not known to this host", extension.key),
-            );
-        }
-    }
+    findings.extensions(places.flatten());
 }

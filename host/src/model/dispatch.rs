@@ -3,6 +3,9 @@
 use super::notify::Destination;
 use super::{Entity, EventId, HistoryRow, Timestamp};
 
+/// The kind of entity that a dispatch is: its policy is the one with a delivery rule.
+pub const DISPATCH_KIND: &str = "dispatch";
+
 /// What a dispatch has beside its entity, all of it fixed when it is enqueued.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispatch {

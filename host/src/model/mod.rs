@@ -12,14 +12,19 @@ mod decide;
 mod descriptor;
 mod digest;
 mod dispatch;
+mod duration;
 mod ending;
 mod entity;
 mod envelope;
+mod handler;
 mod id;
 mod kill;
 mod lifecycle;
 mod measure;
+mod nearest;
 mod notify;
+pub mod outbox;
+mod parameters;
 mod refusal;
 mod repair;
 mod resource;
@@ -38,7 +43,7 @@ mod why;
 pub use actor::{ACTOR_KINDS, Actor};
 pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
-pub use check::{Finding, Severity, check};
+pub use check::{Finding, Severity, check, check_handler};
 pub use command::{Create, Override, Transition};
 pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, validate};
 pub use descriptor::{
@@ -46,19 +51,26 @@ pub use descriptor::{
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
 };
 pub use digest::sha256_hex;
-pub use dispatch::{DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
+pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
+pub use duration::parse_duration;
 pub use ending::{Cause, Ended, Ending, Evidence, judge};
 pub use entity::{Entity, Fields, PolicyPin, Reason, Structural, Tags};
 pub use envelope::{EnvelopeContext, SCHEMA_STATUS, SCHEMA_TERMINAL, envelope, of as envelope_of};
+pub use handler::{
+    DEADLINE_MAX, Described, HANDLER_KIND, HandlerDescriptor, PLANNED_MAX, PlannedDispatch, TRANSPORTS, body_problem,
+    check_config, deadline_problem, dedup_key, filled_config, is_dispatch_key,
+};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use kill::{
     Asked, KillNode, KillRefusal, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,
-    Source, TIMEOUT_DEFAULT, Transport,
+    Source, TIMEOUT_DEFAULT, TIMEOUT_MAX, Transport, let_out,
 };
+pub use parameters::{check_given, filled};
 pub use refusal::rejection_event;
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
 pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};

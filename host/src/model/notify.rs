@@ -6,11 +6,15 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{DurationMs, Fields};
+use super::{DurationMs, Fields, Tags};
 
 /// How long one attempt of a delivery may take when a destination does not say.
 pub const TIMEOUT_DEFAULT: DurationMs = DurationMs::from_ms(10_000);
+
+/// The longest that one attempt may take.
+pub const TIMEOUT_MAX: DurationMs = DurationMs::from_ms(300_000);
 
 /// What is added to a transport's time limit for the lease of a claim: whoever holds it has time to write the outcome.
 pub const CLAIM_MARGIN: DurationMs = DurationMs::from_ms(5_000);
@@ -29,6 +33,18 @@ pub enum Layer {
     Store,
 }
 
+impl Layer {
+    /// Its word: run, project, global or store.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Project => "project",
+            Self::Global => "global",
+            Self::Store => "store",
+        }
+    }
+}
+
 /// The notify settings of an entity: resolved when it was created, and what every later process uses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NotifySettings {
@@ -40,6 +56,34 @@ pub struct NotifySettings {
     /// What was asked for and refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<NotifyDiagnostic>,
+}
+
+impl NotifySettings {
+    /// As an entity keeps it: null when there is nothing to say.
+    pub fn stored(&self) -> Value {
+        if self.handlers.is_empty() && self.metadata_tags.is_empty() && self.diagnostics.is_empty() {
+            return Value::Null;
+        }
+        serde_json::to_value(self).expect("settings have string keys alone")
+    }
+
+    /// What an entity keeps; none when it keeps nothing, or what an older version wrote and this one cannot read.
+    pub fn of_stored(stored: &Value) -> Option<Self> {
+        Self::deserialize(stored).ok()
+    }
+}
+
+/// The tags that an entity's stored settings let out, with their values.
+pub fn let_out(stored: &Value, tags: &Tags) -> Tags {
+    let names = stored["metadata_tags"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let named = names.iter().filter_map(Value::as_str);
+    named
+        .filter_map(|name| tags.get_key_value(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// A handler with what it is bound to.
@@ -170,4 +214,22 @@ pub enum SecretReference {
     Env(String),
     /// A file.
     File(String),
+}
+
+impl SecretReference {
+    /// The variable, when it is one.
+    pub const fn variable(&self) -> Option<&String> {
+        match self {
+            Self::Env(name) => Some(name),
+            Self::File(_) => None,
+        }
+    }
+
+    /// The file, when it is one.
+    pub const fn file(&self) -> Option<&String> {
+        match self {
+            Self::Env(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
 }

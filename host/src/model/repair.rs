@@ -85,6 +85,8 @@ pub enum Repair {
     End(Unseen),
     /// It had ended; its row says that nothing of it runs.
     MarkStopped,
+    /// It is over; the empty group that is left of it is removed.
+    RemoveGroup,
 }
 
 /// An end that nobody saw.
@@ -116,6 +118,7 @@ impl Repair {
             Self::End(Unseen::NeverBegan) => "end_never_began",
             Self::End(Unseen::IdentityLost) => "end_identity_lost",
             Self::MarkStopped => "mark_stopped",
+            Self::RemoveGroup => "remove_group",
         }
     }
 
@@ -134,6 +137,7 @@ impl Repair {
             Self::End(Unseen::NeverBegan) => "its gate never opened: nothing was executed",
             Self::End(Unseen::IdentityLost) => "its start died, and nobody carries its token",
             Self::MarkStopped => "it had ended, and nothing of it runs",
+            Self::RemoveGroup => "it is over, and the empty cgroup that was left of it is removed",
         }
     }
 

@@ -245,6 +245,38 @@ mod tests {
         assert_eq!(fate, Fate::Held(Hold::Resumable));
     }
 
+    /// Which rows the reference system must preserve, put to [`hold`].
+    #[test]
+    fn a_row_that_the_reference_preserves_is_held_and_one_more_by_name() {
+        const NOT_ENDED: &str = "the row of what has not ended stays, whether or not it was ever started";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/liveness.json");
+        let text = std::fs::read_to_string(path).expect("the vectors are in the repository");
+        let vectors: serde_json::Value = serde_json::from_str(&text).expect("vectors are JSON");
+        let mut put = 0;
+        for case in vectors["kandev_preserve"].as_array().expect("cases") {
+            if case["row_present"] == false {
+                continue; // nothing to be held
+            }
+            let state = case["session_state"].as_str().expect("a state");
+            let status = match state {
+                "COMPLETED" => "good",
+                "FAILED" | "CANCELLED" => "bad",
+                _ => "live",
+            };
+            let mut runtime = new_run(&Reference::new("run", "r")).runtime;
+            runtime.state = RuntimeState::Stopped;
+            runtime.resume_token = (case["resume_token"] == true).then(|| "again".to_owned());
+            let (expected, why) = match (state, &runtime.resume_token) {
+                ("CREATED", None) => (true, NOT_ENDED),
+                _ => (case["must_be_preserved"] == true, "the reference's own answer"),
+            };
+            let held = hold(&entity(status), &[runtime], Shim::Gone);
+            assert_eq!(held.is_some(), expected, "{case}: {why}");
+            put += 1;
+        }
+        assert_eq!(put, 16);
+    }
+
     #[test]
     fn a_stray_directory_goes_a_day_after_its_last_change_and_never_with_a_shim() {
         let retention = Retention::STANDARD;

@@ -108,9 +108,9 @@ impl Answer<'_> {
         })
     }
 
-    /// Texts that together are within the limit.
-    pub(super) fn weigh<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Result<(), PolicyFault> {
-        let bytes: usize = texts.into_iter().map(str::len).sum();
+    /// Texts, or other bytes, that together are within the limit.
+    pub(super) fn weigh(&self, parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Result<(), PolicyFault> {
+        let bytes: usize = parts.into_iter().map(|part| part.as_ref().len()).sum();
         if bytes <= self.limit_bytes {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Answer<'_> {
     }
 
     /// An answer with a critical part that this host does not know must not be used in part.
-    fn extensions(&self, ext: &[shared::ExtField]) -> Result<(), PolicyFault> {
+    pub(super) fn extensions(&self, ext: &[shared::ExtField]) -> Result<(), PolicyFault> {
         let Some(unknown) = ext.iter().find(|extension| extension.critical) else {
             return Ok(());
         };
@@ -165,7 +165,7 @@ impl Answer<'_> {
         )))
     }
 
-    fn reported(&self, fault: &shared::Fault) -> PolicyFault {
+    pub(super) fn reported(&self, fault: &shared::Fault) -> PolicyFault {
         let (code, message) = (line(&fault.code), line(&fault.message));
         PolicyFault::Reported {
             policy: self.policy.to_owned(),
@@ -175,7 +175,7 @@ impl Answer<'_> {
         }
     }
 
-    fn bad(&self, why: impl Into<String>) -> PolicyFault {
+    pub(super) fn bad(&self, why: impl Into<String>) -> PolicyFault {
         PolicyFault::BadAnswer {
             policy: self.policy.to_owned(),
             function: self.function,

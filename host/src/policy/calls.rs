@@ -257,7 +257,7 @@ impl<'a> Callable<'a> {
     }
 
     /// Runs one call in a store of its own.
-    fn run<G, R>(
+    pub(super) fn run<G, R>(
         &self,
         function: &'static str,
         load: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<G>,
@@ -288,7 +288,7 @@ impl<'a> Callable<'a> {
         Ok((found, store))
     }
 
-    fn answer(&self, function: &'static str) -> Answer<'_> {
+    pub(super) fn answer(&self, function: &'static str) -> Answer<'_> {
         Answer {
             policy: self.label,
             function,

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use super::bindings::exports::runwarden::notify::notifier;
 use super::bindings::exports::runwarden::policy::lifecycle as wit;
 use super::bindings::runwarden::types::types as shared;
 use crate::model::{
     Actor, Cascade, DeliveryRule, Descriptor, DurationMs, Edge, Entity, ExecutionRule, Extension, Field, FieldKind,
-    Fields, Finding, HealthThreshold, HistoryRow, KillRow, LeaseRule, Outcome, Parameter, Reads, Reason, ReasonCode,
-    RetrySchedule, SameStatus, Severity, Status, VerdictRow,
+    Fields, Finding, HandlerDescriptor, HealthThreshold, HistoryRow, KillRow, LeaseRule, Outcome, Parameter, Reads,
+    Reason, ReasonCode, RetrySchedule, SameStatus, Severity, Status, VerdictRow,
 };
 
 /// Gathers what cannot be read while the rest is read.
@@ -52,9 +53,35 @@ pub(super) fn descriptor(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding
         parameters: raw
             .parameters
             .into_iter()
-            .map(|parameter| read.parameter(parameter))
+            .map(|parameter| read.parameter("parameters", parameter))
             .collect(),
         reads: read.reads(raw.reads),
+        ext: read.ext("ext", raw.ext),
+    };
+    if reader.problems.is_empty() {
+        Ok(descriptor)
+    } else {
+        Err(reader.problems)
+    }
+}
+
+/// The canonical descriptor of what a handler described.
+///
+/// # Errors
+/// As [`descriptor`].
+pub(super) fn handler(raw: notifier::Descriptor) -> Result<HandlerDescriptor, Vec<Finding>> {
+    let mut reader = Reader::default();
+    let read = &mut reader;
+    let descriptor = HandlerDescriptor {
+        name: raw.name,
+        version: raw.version,
+        summary: raw.summary,
+        config: raw
+            .config
+            .into_iter()
+            .map(|parameter| read.parameter("config", parameter))
+            .collect(),
+        transports: raw.transports,
         ext: read.ext("ext", raw.ext),
     };
     if reader.problems.is_empty() {
@@ -261,8 +288,8 @@ impl Reader {
         }
     }
 
-    fn parameter(&mut self, raw: wit::Parameter) -> Parameter {
-        let place = format!("parameters.{}", raw.name);
+    fn parameter(&mut self, list: &str, raw: shared::Parameter) -> Parameter {
+        let place = format!("{list}.{}", raw.name);
         Parameter {
             kind: self.kind(&place, &raw.kind),
             default: self.json(&place, &raw.default),

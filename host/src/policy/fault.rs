@@ -11,7 +11,7 @@ const PROBLEMS_MAX: usize = 256;
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFault {
     /// It ended in a trap: a panic, a bad access, an exhausted stack.
-    #[error("policy `{policy}` trapped in {function}: {message}")]
+    #[error("component `{policy}` trapped in {function}: {message}")]
     Trapped {
         /// `name@version`.
         policy: String,
@@ -23,7 +23,7 @@ pub enum PolicyFault {
         backtrace: String,
     },
     /// It used up its fuel.
-    #[error("policy `{policy}` used up its fuel of {fuel} in {function}")]
+    #[error("component `{policy}` used up its fuel of {fuel} in {function}")]
     OutOfFuel {
         /// `name@version`.
         policy: String,
@@ -33,7 +33,7 @@ pub enum PolicyFault {
         fuel: u64,
     },
     /// It took too long.
-    #[error("policy `{policy}` took longer than {limit_ms} ms in {function}")]
+    #[error("component `{policy}` took longer than {limit_ms} ms in {function}")]
     OutOfTime {
         /// `name@version`.
         policy: String,
@@ -43,7 +43,7 @@ pub enum PolicyFault {
         limit_ms: u128,
     },
     /// It wanted more memory than it may have.
-    #[error("policy `{policy}` wanted more than {limit_bytes} bytes of memory in {function}")]
+    #[error("component `{policy}` wanted more than {limit_bytes} bytes of memory in {function}")]
     OutOfMemory {
         /// `name@version`.
         policy: String,
@@ -53,7 +53,7 @@ pub enum PolicyFault {
         limit_bytes: usize,
     },
     /// Its tables wanted more elements than they may have.
-    #[error("policy `{policy}` wanted more than {limit} table elements in {function}")]
+    #[error("component `{policy}` wanted more than {limit} table elements in {function}")]
     OutOfElements {
         /// `name@version`.
         policy: String,
@@ -63,7 +63,7 @@ pub enum PolicyFault {
         limit: usize,
     },
     /// It answered nonsense, or too much.
-    #[error("policy `{policy}` gave an answer of {function} that cannot be used: {why}")]
+    #[error("component `{policy}` gave an answer of {function} that cannot be used: {why}")]
     BadAnswer {
         /// `name@version`.
         policy: String,
@@ -73,7 +73,7 @@ pub enum PolicyFault {
         why: String,
     },
     /// It reported a failure of its own.
-    #[error("policy `{policy}` failed in {function}: {message} ({code})")]
+    #[error("component `{policy}` failed in {function}: {message} ({code})")]
     Reported {
         /// `name@version`.
         policy: String,
@@ -85,7 +85,7 @@ pub enum PolicyFault {
         message: String,
     },
     /// It could not be compiled or linked.
-    #[error("policy `{policy}` cannot be loaded: {why}")]
+    #[error("component `{policy}` cannot be loaded: {why}")]
     NotLoadable {
         /// `name@version`.
         policy: String,
@@ -93,7 +93,7 @@ pub enum PolicyFault {
         why: String,
     },
     /// The store could not give its bytes.
-    #[error("policy `{policy}` could not be read from the store")]
+    #[error("component `{policy}` could not be read from the store")]
     Store {
         /// `name@version`.
         policy: String,

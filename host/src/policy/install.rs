@@ -9,7 +9,7 @@ use super::inspect::{Inspected, inspect};
 use super::instance::link;
 use super::limits::Limits;
 use super::text::line;
-use crate::model::{Descriptor, Finding, Severity, check, sha256_hex};
+use crate::model::{Described, Descriptor, Finding, HandlerDescriptor, Severity, check, check_handler, sha256_hex};
 
 /// A component that passed every check.
 #[derive(Debug)]
@@ -19,15 +19,15 @@ pub struct Candidate {
     /// What it shows from outside.
     pub inspected: Inspected,
     /// What it says of itself.
-    pub descriptor: Descriptor,
+    pub descriptor: Described,
     /// Findings that are no errors.
     pub warnings: Vec<Finding>,
     /// What one `describe` used of its fuel.
     pub describe_fuel: u64,
 }
 
-/// Checks a policy's bytes: size, digest, validity, imports, exports and their types, then `describe` twice in two fresh stores, whose
-/// answers must be equal, then the descriptor whole. No store is touched.
+/// Checks the bytes of a policy or handler: size, digest, validity, imports, exports and their types, then `describe` twice
+/// in two fresh stores, whose answers must be equal, then the descriptor whole. No store is touched.
 ///
 /// `compile` is given the label for messages and the bytes, once they are found valid: [`super::compile_here`], or a
 /// compiler that is bounded.
@@ -41,8 +41,8 @@ pub fn prepare<E: From<InstallError>>(
 ) -> Result<Candidate, E> {
     let digest = sha256_hex(bytes);
     let inspected = inspect(bytes, limits)?;
-    if !inspected.exports("lifecycle") {
-        let message = "a handler, not a policy: it exports no runwarden:policy/lifecycle";
+    if inspected.exports("lifecycle") && inspected.exports("notifier") {
+        let message = "a policy and a handler at once: a component is one of them, so that either can be replaced";
         return Err(InstallError::problem("exports", message).into());
     }
     let code = compile(&digest[..12], bytes)?;
@@ -63,14 +63,13 @@ fn admit(digest: String, inspected: Inspected, code: &Code, limits: Limits) -> R
     let callable = Callable::new(label, &pre, limits);
     callable.start().map_err(InstallError::Fault)?;
     mistyped(&callable, &inspected)?;
-    let descriptor = describe(&callable)?;
+    let descriptor = described(&callable, &inspected)?;
     let describe_fuel = callable.spent.get();
-    if descriptor != describe(&callable)? {
+    if descriptor != described(&callable, &inspected)? {
         let message = "two calls of `describe` gave different answers: a descriptor is data and never changes";
-        return Err(InstallError::problem("lifecycle.describe", message));
+        return Err(InstallError::problem(describe_of(&inspected), message));
     }
-    let mut findings = check(&descriptor);
-    findings.extend(missing_functions(&descriptor, &inspected));
+    let findings = judge(&descriptor, &inspected);
     let (errors, warnings): (Vec<Finding>, _) = findings
         .into_iter()
         .partition(|finding| finding.severity == Severity::Error);
@@ -110,18 +109,60 @@ fn mistyped(callable: &Callable<'_>, inspected: &Inspected) -> Result<(), Instal
     }
 }
 
-fn describe(callable: &Callable<'_>) -> Result<Descriptor, InstallError> {
-    let raw = callable.describe().map_err(InstallError::Fault)?;
-    let descriptor = convert::descriptor(raw).map_err(InstallError::unusable)?;
+/// The function that says what the component is.
+fn describe_of(inspected: &Inspected) -> &'static str {
+    if inspected.exports("notifier") {
+        "notifier.describe"
+    } else {
+        "lifecycle.describe"
+    }
+}
+
+fn described(callable: &Callable<'_>, inspected: &Inspected) -> Result<Described, InstallError> {
+    let function = describe_of(inspected);
+    let descriptor = if inspected.exports("notifier") {
+        let raw = callable.describe_handler().map_err(InstallError::Fault)?;
+        convert::handler(raw).map(Described::Handler)
+    } else {
+        let raw = callable.describe().map_err(InstallError::Fault)?;
+        convert::descriptor(raw).map(Box::new).map(Described::Policy)
+    };
+    let descriptor = descriptor.map_err(InstallError::unusable)?;
     let answer = Answer {
         policy: callable.label,
-        function: "lifecycle.describe",
+        function,
         limit_bytes: callable.limits.answer_bytes,
     };
     answer
         .weigh([descriptor.canonical().as_str()])
         .map_err(InstallError::Fault)?;
     Ok(descriptor)
+}
+
+fn judge(descriptor: &Described, inspected: &Inspected) -> Vec<Finding> {
+    match descriptor {
+        Described::Policy(descriptor) => {
+            let mut findings = check(descriptor);
+            findings.extend(missing_functions(descriptor, inspected));
+            findings
+        }
+        Described::Handler(descriptor) => handler_findings(descriptor, inspected),
+    }
+}
+
+/// A handler's own problems, and exports of a policy that nobody would ever ask.
+fn handler_findings(descriptor: &HandlerDescriptor, inspected: &Inspected) -> Vec<Finding> {
+    let mut findings = check_handler(descriptor);
+    let others = inspected
+        .exports
+        .iter()
+        .filter(|export| !export.interface.ends_with("/notifier"));
+    findings.extend(others.map(|export| Finding {
+        severity: Severity::Warning,
+        place: "exports".to_owned(),
+        message: format!("{} is exported by a handler: it is never asked", export.interface),
+    }));
+    findings
 }
 
 /// Where the descriptor counts on a function that is not exported, or exports one that is never asked.

@@ -20,6 +20,7 @@ mod inspect;
 mod install;
 mod instance;
 mod limits;
+mod plan;
 mod registry;
 #[cfg(test)]
 mod tests;

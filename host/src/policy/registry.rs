@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
@@ -13,7 +16,9 @@ use super::fault::PolicyFault;
 use super::instance::{CallState, link};
 use super::limits::Limits;
 use super::text::line;
-use crate::model::{Fields, Lifecycle, PolicyPin};
+use crate::model::{
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Lifecycle, PlannedDispatch, PolicyPin, filled,
+};
 use crate::store::{ComponentRecord, Store, StoreError};
 
 /// The policies of one store.
@@ -22,6 +27,7 @@ pub struct Policies {
     cache: Cache,
     limits: Limits,
     lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
+    handlers: Mutex<HashMap<String, Arc<HandlerDescriptor>>>,
     linked: Mutex<HashMap<String, InstancePre<CallState>>>,
 }
 
@@ -45,6 +51,7 @@ impl Policies {
             cache,
             limits,
             lifecycles: Mutex::default(),
+            handlers: Mutex::default(),
             linked: Mutex::default(),
         }
     }
@@ -54,7 +61,7 @@ impl Policies {
         self.limits
     }
 
-    /// The graph of an installed component, by digest. None when it is not installed.
+    /// The graph of an installed policy, by digest. None when there is no policy of that digest.
     ///
     /// # Errors
     /// The store cannot be read, or the stored descriptor is damaged.
@@ -62,16 +69,46 @@ impl Policies {
         if let Some(known) = lock(&self.lifecycles).get(digest) {
             return Ok(Some(Arc::clone(known)));
         }
-        let Some(text) = self.store.descriptor(digest)? else {
+        let Some(descriptor) = self.described::<Descriptor, HandlerDescriptor>(digest)? else {
             return Ok(None);
         };
-        let descriptor = serde_json::from_str(&text).map_err(|error| StoreError::Corrupt {
-            path: "components".to_owned(),
-            what: format!("the descriptor of {digest}: {error}"),
-        })?;
         let lifecycle = Arc::new(Lifecycle::new(descriptor));
         lock(&self.lifecycles).insert(digest.to_owned(), Arc::clone(&lifecycle));
         Ok(Some(lifecycle))
+    }
+
+    /// What an installed handler says of itself, by digest. None when there is no handler of that digest.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the stored descriptor is damaged.
+    pub fn handler(&self, digest: &str) -> Result<Option<Arc<HandlerDescriptor>>, StoreError> {
+        if let Some(known) = lock(&self.handlers).get(digest) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let Some(descriptor) = self.described::<HandlerDescriptor, Descriptor>(digest)? else {
+            return Ok(None);
+        };
+        let descriptor = Arc::new(descriptor);
+        lock(&self.handlers).insert(digest.to_owned(), Arc::clone(&descriptor));
+        Ok(Some(descriptor))
+    }
+
+    /// The stored descriptor of a component, if it is of this sort and not of the other: the two have no common form.
+    fn described<Wanted: DeserializeOwned, Other: DeserializeOwned>(
+        &self,
+        digest: &str,
+    ) -> Result<Option<Wanted>, StoreError> {
+        let Some(text) = self.store.descriptor(digest)? else {
+            return Ok(None);
+        };
+        match serde_json::from_str(&text) {
+            Ok(descriptor) => Ok(Some(descriptor)),
+            Err(_) if serde_json::from_str::<Other>(&text).is_ok() => Ok(None),
+            Err(error) => Err(StoreError::Corrupt {
+                path: "components".to_owned(),
+                what: format!("the descriptor of {digest}: {error}"),
+            }),
+        }
     }
 
     /// The policy that entities of the kind are created under now. None when the kind has none.
@@ -122,11 +159,7 @@ impl Policies {
         let activations = self.store.activations(lifecycle.kind())?;
         let set = activations.into_iter().find(|activation| activation.digest == digest);
         let set = set.map(|activation| activation.parameters).unwrap_or_default();
-        let value = |name: &str, default: &serde_json::Value| set.get(name).unwrap_or(default).clone();
-        Ok(declared
-            .iter()
-            .map(|p| (p.name.clone(), value(&p.name, &p.default)))
-            .collect())
+        Ok(filled(declared, &set))
     }
 
     /// Whether the component exports the optional interface: `guard`, `execution`, `health`, `migrate`.
@@ -164,44 +197,75 @@ impl Policies {
         self.with(pin, |callable, lifecycle| callable.assess(lifecycle, seen))
     }
 
-    /// Makes the component callable, from memory, the cache of compiled code, or its bytes.
+    /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
+    /// code that is not in the cache is compiled first, which is not counted.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the event owed to the binding.
+    pub fn plan(
+        &self,
+        handler: &BoundHandler,
+        envelope: &Value,
+        left: Duration,
+    ) -> Result<Vec<PlannedDispatch>, PolicyFault> {
+        let label = &handler.component;
+        let found = self.handler(&handler.digest);
+        let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
+        let pre = self.linked(label, &handler.digest)?;
+        let limits = Limits {
+            wall: self.limits.wall.min(left),
+            ..self.limits
+        };
+        Callable::new(label, &pre, limits).plan(&descriptor, handler, envelope)
+    }
+
+    /// Makes the policy callable and calls it.
     fn with<R>(
         &self,
         pin: &PolicyPin,
         call: impl FnOnce(&Callable<'_>, &Lifecycle) -> Result<R, PolicyFault>,
     ) -> Result<R, PolicyFault> {
         let label = format!("{}@{}", pin.name, pin.version);
-        let from_store = |source| PolicyFault::Store {
-            policy: label.clone(),
-            source,
-        };
-        let absent = || PolicyFault::NotLoadable {
-            policy: label.clone(),
-            why: "it is not installed".to_owned(),
-        };
-        let lifecycle = self.lifecycle(&pin.digest).map_err(from_store)?.ok_or_else(absent)?;
-        let known = lock(&self.linked).get(&pin.digest).cloned();
-        let pre = match known {
-            Some(pre) => pre,
-            None => {
-                let pre = self.link(pin).map_err(|error| PolicyFault::NotLoadable {
-                    policy: label.clone(),
-                    why: line(&format!("{error:#}")),
-                })?;
-                lock(&self.linked).insert(pin.digest.clone(), pre.clone());
-                pre
-            }
-        };
+        let found = self.lifecycle(&pin.digest);
+        let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
+        let pre = self.linked(&label, &pin.digest)?;
         call(&Callable::new(&label, &pre, self.limits), &lifecycle)
     }
 
-    fn link(&self, pin: &PolicyPin) -> wasmtime::Result<InstancePre<CallState>> {
+    /// The component ready to be called, from memory, the cache of compiled code, or its bytes.
+    fn linked(&self, label: &str, digest: &str) -> Result<InstancePre<CallState>, PolicyFault> {
+        if let Some(known) = lock(&self.linked).get(digest) {
+            return Ok(known.clone());
+        }
+        let pre = self.link(digest).map_err(|error| PolicyFault::NotLoadable {
+            policy: label.to_owned(),
+            why: line(&format!("{error:#}")),
+        })?;
+        lock(&self.linked).insert(digest.to_owned(), pre.clone());
+        Ok(pre)
+    }
+
+    fn link(&self, digest: &str) -> wasmtime::Result<InstancePre<CallState>> {
         let bytes = || {
-            let bytes = self.store.component_bytes(&pin.digest).map_err(wasmtime::Error::new)?;
+            let bytes = self.store.component_bytes(digest).map_err(wasmtime::Error::new)?;
             bytes.ok_or_else(|| wasmtime::Error::msg("it is not installed"))
         };
-        let component = self.cache.component(engine()?, &pin.digest, bytes)?;
+        let component = self.cache.component(engine()?, digest, bytes)?;
         link(&component)
+    }
+}
+
+fn from_store(label: &str) -> impl Fn(StoreError) -> PolicyFault {
+    |source| PolicyFault::Store {
+        policy: label.to_owned(),
+        source,
+    }
+}
+
+fn absent(label: &str) -> PolicyFault {
+    PolicyFault::NotLoadable {
+        policy: label.to_owned(),
+        why: "it is not installed".to_owned(),
     }
 }
 

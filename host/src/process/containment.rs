@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 /// What a run's cgroup is called begins with this.
 const PREFIX: &str = "runwarden-";
+/// How many digits of the attempt's token are in the name of its group: a path alone could be anybody's.
+pub(super) const TOKEN_DIGITS: usize = 8;
 /// The marks of a delegated group.
 const MARKS: [&str; 2] = ["trusted.delegate", "user.delegate"];
 
@@ -123,6 +125,32 @@ pub fn choose(contain: Contain, around: &Surroundings, name: &str) -> Result<Con
         group,
         namespace,
     })
+}
+
+/// What the group of an attempt is called, after the prefix. Ids are unique in one store; the hierarchy may be shared by
+/// several, so a part of the token is in it.
+#[must_use]
+pub fn group_name(id: &str, token: &str) -> String {
+    format!("{id}-{}", token.get(..TOKEN_DIGITS).unwrap_or(token))
+}
+
+/// The groups of runs beside this process's own in which nobody is, each with its [name](group_name). None where groups are
+/// not to be had.
+#[must_use]
+pub fn empty_groups(around: &Surroundings) -> Vec<(String, PathBuf)> {
+    let entries = around.base().ok().and_then(|base| fs::read_dir(base).ok());
+    let groups = entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        let name = name.to_str()?.strip_prefix(PREFIX)?;
+        (is_unpopulated(&entry.path()) == Some(true)).then(|| (name.to_owned(), entry.path()))
+    });
+    groups.collect()
+}
+
+/// Whether the kernel counts nobody in a group or below it; none for what is no group.
+pub(super) fn is_unpopulated(group: &Path) -> Option<bool> {
+    let events = fs::read_to_string(group.join("cgroup.events")).ok()?;
+    Some(events.lines().any(|line| line == "populated 0"))
 }
 
 impl Surroundings {

@@ -151,8 +151,6 @@ pub struct Found {
     pub path: PathBuf,
     /// The newest change of it or of what is directly in it, UTC in milliseconds.
     pub changed_at_ms: i64,
-    /// What the files directly in it take, in bytes.
-    pub bytes: u64,
 }
 
 /// The directories directly below `runs`, by name; none when it is not there. Links and files are left out.
@@ -169,11 +167,10 @@ pub fn directories_below(runs: &Path) -> Result<Vec<Found>, ProcessError> {
         let entry = entry.map_err(ProcessError::file("read", runs))?;
         let path = entry.path();
         match looked_at(&path) {
-            Ok(Some((changed_at_ms, bytes))) => found.push(Found {
+            Ok(Some(changed_at_ms)) => found.push(Found {
                 name: entry.file_name().as_bytes().to_vec(),
                 path,
                 changed_at_ms,
-                bytes,
             }),
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -184,22 +181,21 @@ pub fn directories_below(runs: &Path) -> Result<Vec<Found>, ProcessError> {
     Ok(found)
 }
 
-fn looked_at(path: &Path) -> io::Result<Option<(i64, u64)>> {
+/// When it, or something directly in it, changed last; none for what is no directory.
+fn looked_at(path: &Path) -> io::Result<Option<i64>> {
     use std::os::unix::fs::MetadataExt as _;
     let own = std::fs::symlink_metadata(path)?;
     if !own.is_dir() {
         return Ok(None);
     }
     let changed_ms = |found: &std::fs::Metadata| found.mtime() * 1_000 + found.mtime_nsec() / 1_000_000;
-    let (mut changed_at_ms, mut bytes) = (changed_ms(&own), 0);
+    let mut changed_at_ms = changed_ms(&own);
     for entry in std::fs::read_dir(path)? {
-        let Ok(found) = std::fs::symlink_metadata(entry?.path()) else {
-            continue;
-        };
-        changed_at_ms = changed_at_ms.max(changed_ms(&found));
-        bytes += found.blocks() * BLOCK_BYTES;
+        if let Ok(found) = std::fs::symlink_metadata(entry?.path()) {
+            changed_at_ms = changed_at_ms.max(changed_ms(&found));
+        }
     }
-    Ok(Some((changed_at_ms, bytes)))
+    Ok(Some(changed_at_ms))
 }
 
 /// The path without links, as far as it leads: what does not exist stays as it is named.
@@ -319,7 +315,6 @@ mod tests {
         let found = directories_below(&top).unwrap();
         let names: Vec<&[u8]> = found.iter().map(|one| one.name.as_slice()).collect();
         assert_eq!(names, [b"precious".as_slice(), b"tree"]);
-        assert!(found[0].bytes > 0);
         assert_eq!(directories_below(&top.join("none")).unwrap(), []);
         assert!(directories_below(&top.join("file")).is_err(), "unreadable is not empty");
     }

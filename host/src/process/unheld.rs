@@ -8,10 +8,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use runwarden_shim::stat::{self, Stat};
 use rustix::process::Signal;
 
+use super::containment::{TOKEN_DIGITS, is_unpopulated};
 use super::exit::Survivor;
 use super::identity::{Identity, Liveness, Place, classify};
 use super::pidfd::{PidFd, Sent, signal, signal_group};
@@ -26,12 +28,12 @@ pub const TOKEN_VARIABLE: &str = "RUNWARDEN_ATTEMPT_TOKEN";
 
 /// How often a look runs after processes that start while it looks, before it says that it is not caught up.
 const CATCH_UPS_MAX: usize = 32;
+/// After a signal, how long one member is waited for before all are looked for again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// A chain of parents longer than this is taken for a broken reading.
 const DEPTH_MAX: usize = 256;
 /// Groups below groups that are followed.
 const CGROUP_DEPTH_MAX: usize = 16;
-/// A cgroup is a set's own if its name holds so many digits of the attempt's token: a path alone could be anybody's.
-const TOKEN_DIGITS: usize = 8;
 
 /// What is known of a set before it is looked for.
 #[derive(Debug, Clone, Default)]
@@ -98,6 +100,61 @@ impl UnheldSet {
         }
     }
 
+    /// Begins with a process that leads the set, and the token that it carries.
+    pub(super) fn led_by(worker: PidFd, token: &str) -> Self {
+        Self {
+            worker: Some(worker),
+            cgroup: None,
+            variable: format!("{TOKEN_VARIABLE}={token}").into_bytes(),
+            spared: Vec::new(),
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// Kills the set, its leader last: whoever loses its parent meanwhile is still found below it, if it is the reaper of
+    /// what it started. Who is left after this time; blocks for it, and for a look.
+    pub(super) fn end_within(&mut self, at_most: Duration) -> Vec<Survivor> {
+        let until = Instant::now() + at_most;
+        if let Some(worker) = &self.worker {
+            // Stopped, it starts nobody.
+            let _ = signal(worker, Signal::STOP);
+        }
+        loop {
+            let living = match self.look() {
+                Look::Empty(_) => return Vec::new(),
+                Look::Living(living) => living,
+            };
+            let leader = self.worker.as_ref().map(PidFd::pid);
+            let is_late = Instant::now() >= until;
+            if is_late || living.iter().all(|member| Some(member.pid) == leader) {
+                self.kill();
+            } else {
+                self.kill_below();
+            }
+            let killed = self.members.values().map(|member| &member.process);
+            let first = killed.min_by_key(|process| Some(process.pid()) == leader);
+            let _ = first.map(|process| process.wait_for_exit(LOOK_AGAIN_AFTER));
+            if is_late {
+                return match self.look() {
+                    Look::Empty(_) => Vec::new(),
+                    Look::Living(living) => living,
+                };
+            }
+        }
+    }
+
+    /// Kills every member that is known, but for the leader.
+    fn kill_below(&self) {
+        let leader = self.worker.as_ref().map(PidFd::pid);
+        for member in self
+            .members
+            .values()
+            .filter(|member| Some(member.process.pid()) != leader)
+        {
+            let _ = signal(&member.process, Signal::KILL);
+        }
+    }
+
     /// Looks at every process once, then at those that started meanwhile, until there are none.
     pub fn look(&mut self) -> Look {
         self.members.retain(|_, member| !is_over(&member.process));
@@ -140,6 +197,11 @@ impl UnheldSet {
 
     /// Kills every member that is known.
     pub fn kill(&mut self) -> Signalled {
+        // One by one first: whom a signal to all has killed would not count as having got one.
+        let mut signalled = Signalled::default();
+        for member in self.members.values() {
+            signalled.count(signal(&member.process, Signal::KILL).ok());
+        }
         // Nobody forks out of this; but it reaches everybody, those included that are to be spared.
         if let Some(cgroup) = &self.cgroup
             && !self.cgroup_members().iter().any(|pid| self.is_spared(*pid))
@@ -148,10 +210,6 @@ impl UnheldSet {
         }
         if let Some(worker) = &self.worker {
             let _ = signal_group(worker, Some(Signal::KILL));
-        }
-        let mut signalled = Signalled::default();
-        for member in self.members.values() {
-            signalled.count(signal(&member.process, Signal::KILL).ok());
         }
         signalled
     }
@@ -249,8 +307,7 @@ impl UnheldSet {
 
     /// What the kernel says of the cgroup; none without one.
     fn is_unpopulated(&self) -> Option<bool> {
-        let events = fs::read_to_string(self.cgroup.as_ref()?.join("cgroup.events")).ok()?;
-        Some(events.lines().any(|line| line == "populated 0"))
+        is_unpopulated(self.cgroup.as_ref()?)
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 31] = [
+    let promises: [fn(&Subject); 32] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -54,6 +54,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         audit_rows_are_kept_in_order,
         a_fact_of_a_runtime_row_is_recorded_by_the_first,
         a_runtime_row_keeps_what_an_update_does_not_name,
+        a_runtime_row_that_is_stopped_names_no_process_and_keeps_the_rest,
         the_inventory_tells_what_is_not_stopped,
         a_runtime_is_added_to_what_has_not_ended_and_runs_nowhere_else,
         components_are_counted_activated_and_kept_while_in_use,
@@ -827,6 +828,44 @@ fn a_runtime_row_keeps_what_an_update_does_not_name(subject: &Subject) {
     assert!(look().stop_unconfirmed);
     assert_eq!(look().stop_intent, Some(stop_intent("first")));
     assert_eq!(look().worker, expected.worker);
+}
+
+fn a_runtime_row_that_is_stopped_names_no_process_and_keeps_the_rest(subject: &Subject) {
+    let store = &*subject.store;
+    let (entity, id) = run(store, "handles");
+    let owner = [entity.reference];
+    let look = || store.runtimes(Some(&owner)).unwrap().remove(0);
+    let process = ProcessIdentity {
+        pid: 7,
+        start_ticks: Some(8),
+        pidfs_inode: Some(9),
+        pidfs_handle: Some(vec![0, 255]),
+    };
+    let running = RuntimeUpdate {
+        id,
+        state: Some(RuntimeState::Running),
+        worker: Some(process.clone()),
+        shim: Some(process),
+        level: Some("pidfs".to_owned()),
+        cgroup: Some(b"/group".to_vec()),
+        process_group: Some(7),
+        resume_token: Some("again".to_owned()),
+        ..RuntimeUpdate::default()
+    };
+    store.update_runtimes(std::slice::from_ref(&running)).unwrap();
+    let mut expected = look();
+    assert!(expected.worker.is_some() && expected.shim.is_some());
+    let stopped = RuntimeUpdate {
+        id,
+        state: Some(RuntimeState::Stopped),
+        at: moment(50),
+        ..RuntimeUpdate::default()
+    };
+    store.update_runtimes(&[stopped]).unwrap();
+    expected.state = RuntimeState::Stopped;
+    (expected.worker, expected.shim, expected.process_group) = (None, None, None);
+    expected.updated_at = moment(50);
+    assert_eq!(look(), expected);
 }
 
 fn the_inventory_tells_what_is_not_stopped(subject: &Subject) {

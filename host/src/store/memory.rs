@@ -475,6 +475,10 @@ fn not_installed(digest: &str) -> StoreError {
 
 fn matches(entity: &Entity, query: &EntityQuery) -> bool {
     query.kind.as_ref().is_none_or(|kind| *kind == entity.reference.kind)
+        && query
+            .except_kind
+            .as_ref()
+            .is_none_or(|kind| *kind != entity.reference.kind)
         && (query.statuses.is_empty() || query.statuses.contains(&entity.status))
         && query.terminal.is_none_or(|terminal| terminal == entity.terminal)
         && query.success.is_none_or(|success| success == entity.success)

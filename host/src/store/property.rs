@@ -345,13 +345,15 @@ fn query() -> impl Strategy<Value = EntityQuery> {
         0..3,
     );
     let name = prop::option::of((0_usize..2).prop_map(|name| format!("n{name}")));
-    let kind = prop::option::of((0_usize..2).prop_map(|kind| KINDS[kind].to_owned()));
+    let kind = || prop::option::of((0_usize..2).prop_map(|kind| KINDS[kind].to_owned()));
+    let kind = (kind(), kind());
     let since = prop::option::of((0_i64..64).prop_map(moment));
     let numbers = (prop::option::of(1_i64..9), prop::option::of(0_usize..9));
     let booleans = (any::<Option<bool>>(), any::<Option<bool>>());
     (kind, statuses, booleans, tags, name, since, numbers).prop_map(
-        |(kind, statuses, (terminal, success), tags, name, since, (before_row, limit))| EntityQuery {
+        |((kind, except_kind), statuses, (terminal, success), tags, name, since, (before_row, limit))| EntityQuery {
             kind,
+            except_kind,
             statuses,
             terminal,
             success,

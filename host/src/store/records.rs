@@ -92,7 +92,8 @@ pub struct RuntimeUpdate {
 }
 
 impl RuntimeUpdate {
-    /// Makes the changes to the row; false when its state is not one the update admits, and nothing was changed.
+    /// Makes the changes to the row; false when its state is not one the update admits, and nothing was changed. A row
+    /// that is stopped names no process from then on: the evidence of its end does.
     pub fn change(&self, runtime: &mut Runtime) -> bool {
         if !self.only_from.is_empty() && !self.only_from.contains(&runtime.state) {
             return false;
@@ -119,6 +120,10 @@ impl RuntimeUpdate {
         fill(&mut runtime.resume_token, self.resume_token.as_ref());
         if runtime.stop_intent.is_none() {
             fill(&mut runtime.stop_intent, self.stop_intent.as_ref());
+        }
+        if runtime.is_stopped() {
+            // A number outlives its process: who reads the row later must not take it for a handle.
+            (runtime.worker, runtime.shim, runtime.process_group) = (None, None, None);
         }
         runtime.updated_at = self.at;
         true
@@ -259,6 +264,8 @@ pub enum Lookup {
 pub struct EntityQuery {
     /// Of this kind.
     pub kind: Option<String>,
+    /// Not of this kind.
+    pub except_kind: Option<String>,
     /// With one of these statuses; empty is all.
     pub statuses: Vec<String>,
     /// Terminal or not.

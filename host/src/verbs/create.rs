@@ -4,10 +4,12 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, Tags, create as decide_creation, envelope_of,
+    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, create as decide_creation, envelope_of,
+    let_out,
 };
 use crate::policy::{Selected, select, sha256_hex};
 use crate::store::{Created, NewRun};
+use crate::verbs::outbox::plan;
 use crate::verbs::transition::other_command;
 
 /// How often a drawn id is drawn again when it is taken.
@@ -80,6 +82,11 @@ pub(crate) fn make(
             host.now(),
         )?;
         new.event = event(&selected.lifecycle, &new);
+        if let Some(event) = &new.event {
+            let (planned, audit) = plan(host, &new.entity.reference, &new.entity.notify, event)?;
+            new.planned = planned;
+            new.admin = audit;
+        }
         let key = command.idempotency_key.as_ref();
         new.key = key.map(|key| KeyUse {
             key: key.clone(),
@@ -90,6 +97,7 @@ pub(crate) fn make(
             Created::New { entity, runtime_id } => {
                 crash::point("create.committed");
                 host.wake();
+                host.remember_planned(&new.planned);
                 return Ok(Made {
                     entity: *entity,
                     runtime_id,
@@ -133,7 +141,7 @@ fn event(lifecycle: &Lifecycle, new: &NewEntity) -> Option<Event> {
         let parents = new.parents.iter().map(ToString::to_string).collect();
         let context = EnvelopeContext {
             parents,
-            metadata: Tags::new(),
+            metadata: let_out(&new.entity.notify, &new.entity.tags),
             ..EnvelopeContext::default()
         };
         Event {

@@ -48,6 +48,7 @@ impl Bench {
             compiler: None,
             program: Path::new("/nonexistent").to_owned(),
             shim: &[],
+            variable: |_| None,
         };
         let store = Arc::new(FaultyStore::new(MemoryStore::named("faulty01")));
         let inner: Arc<dyn Store> = Arc::<FaultyStore<MemoryStore>>::clone(&store);

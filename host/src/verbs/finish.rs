@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::host::{Config, Host};
 use crate::process::{HeldTurn, Ticket, Turn, take_turn};
 use crate::store::OpenMode;
+use crate::verbs::outbox::deliver_own;
 use crate::verbs::settle::settle;
 
 /// Ends that are recorded at the same time: more would open more connections than the store keeps.
@@ -26,11 +27,18 @@ const ROUNDS_MAX: usize = 64;
 /// # Errors
 /// The store failed, or the run's own exit file cannot be read; the faults of other runs are theirs to tell.
 pub fn finish(config: Config, id: &str) -> Result<(), Error> {
-    match take_turn(&config.home().join("finishing"), id) {
-        Turn::Served => Ok(()),
-        Turn::Alone => settle_one(&Host::open(config, OpenMode::Existing)?, id),
-        Turn::Come(turn) => serve(&Host::open(config, OpenMode::Existing)?, turn),
+    let turn = take_turn(&config.home().join("finishing"), id);
+    if matches!(turn, Turn::Served) {
+        return Ok(());
     }
+    let host = Host::open(config, OpenMode::Existing)?;
+    let recorded = match turn {
+        Turn::Come(turn) => serve(&host, turn),
+        _ => settle_one(&host, id),
+    };
+    // The turn was passed on: no end waits for a receiver.
+    deliver_own(&host);
+    recorded
 }
 
 fn serve(host: &Host, mut turn: HeldTurn) -> Result<(), Error> {

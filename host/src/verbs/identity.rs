@@ -83,28 +83,14 @@ pub(crate) fn standing(host: &Host, runtime: &Runtime) -> Result<Standing, Error
     }
 }
 
-/// The row as it is once a shim that is just taking the set over is recorded: waits for that, at most a second.
+/// Whether a shim is just taking the set over: it holds the run directory, and the row names another that is gone.
 ///
 /// # Errors
-/// The store, or the lock of the run directory, cannot be read.
-#[expect(clippy::disallowed_methods, reason = "nothing tells that an adoption is recorded")]
-pub(crate) fn taken_over(host: &Host, mut runtime: Runtime) -> Result<Runtime, Error> {
+/// The lock of the run directory cannot be read.
+pub(crate) fn is_changing_hands(host: &Host, runtime: &Runtime) -> Result<bool, Error> {
     let is_gone = |shim: process::Identity| matches!(process::classify(&shim, host.place()), Liveness::Gone { .. });
-    for _ in 0..TAKING_OVER_LOOKS {
-        if !shim(&runtime).is_some_and(is_gone) || !is_locked(&runtime)? {
-            break;
-        }
-        std::thread::sleep(TAKING_OVER_PAUSE);
-        let rows = host.store().runtimes(Some(std::slice::from_ref(&runtime.owner)))?;
-        let again = rows.into_iter().find(|row| row.id == runtime.id);
-        runtime = again.unwrap_or(runtime);
-    }
-    Ok(runtime)
+    Ok(shim(runtime).is_some_and(is_gone) && is_locked(runtime)?)
 }
-
-/// An adoption is recorded far sooner.
-const TAKING_OVER_LOOKS: usize = 100;
-const TAKING_OVER_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// What is known of processes that could not be looked at.
 pub(crate) fn unreadable(error: &Error) -> Standing {

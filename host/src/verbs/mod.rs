@@ -1,6 +1,7 @@
 //! What the host does, a file per verb: each reads as its recipe.
 
 mod adopt;
+mod bindings;
 mod create;
 mod doctor;
 mod enclosing;
@@ -13,6 +14,9 @@ mod identity;
 mod inventory;
 mod kill;
 mod living;
+mod needed;
+mod notices;
+pub mod outbox;
 mod policy;
 mod prune;
 mod remove;
@@ -30,6 +34,7 @@ mod view;
 mod wait;
 mod why;
 
+pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
@@ -37,6 +42,7 @@ pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use finish::finish;
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
+pub use notices::{Notices, notices};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use prune::{PruneItem, PruneKind, PruneOutcome, PruneReport, Pruning, plan_prune, prune};
 pub use remove::{ClearResult, Clearance, Cleared, Clearing, Keep, clear};

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Fields, Invalid, Lifecycle, coerce};
+use crate::model::{Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, check_given, coerce};
 use crate::policy::{Candidate, select};
 use crate::store::{Activation, Component, ComponentRecord};
 use crate::verbs::examine::examine;
+use crate::verbs::needed::uses;
 
 /// A component that was installed.
 #[derive(Debug)]
@@ -34,9 +35,9 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
     let exports = &candidate.inspected.exports;
     let record = ComponentRecord {
         digest: candidate.digest.clone(),
-        kind: descriptor.kind.clone(),
-        name: descriptor.name.clone(),
-        version: descriptor.version.clone(),
+        kind: descriptor.kind().to_owned(),
+        name: descriptor.name().to_owned(),
+        version: descriptor.version().to_owned(),
         source: "installed".to_owned(),
         exports: exports
             .iter()
@@ -51,7 +52,10 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
     let mut events = vec![event(host, "policy_installed", &record.digest, actor, details)];
     let mut activations = Vec::new();
     if let Some(activating) = activate {
-        let lifecycle = Lifecycle::new(descriptor.clone());
+        let Described::Policy(descriptor) = descriptor else {
+            return Err(never_in_force(&record).into());
+        };
+        let lifecycle = Lifecycle::new((**descriptor).clone());
         let activation = activation(host, &lifecycle, &record.digest, activating, actor)?;
         events.push(activated_event(host, &activation, actor));
         activations.push(activation);
@@ -93,8 +97,19 @@ pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor
         .copied()
         .cloned()
         .ok_or_else(unknown)?;
+    if record.kind == HANDLER_KIND {
+        return Err(never_in_force(&record).into());
+    }
     put_in_force(host, &record, activating, actor)?;
     Ok(record)
+}
+
+/// That a handler has no kind of entity for which it could be in force.
+fn never_in_force(record: &ComponentRecord) -> Invalid {
+    let label = format!("{}@{}", record.name, record.version);
+    let message = format!("{label} is a handler: it is bound, not put in force");
+    let hint = format!("`runwarden notify add NAME --component {label}` binds it");
+    Invalid::new("handler", message, Some(hint))
 }
 
 /// Puts back in force what was before the present policy of a kind. Doing it twice goes forth again.
@@ -154,7 +169,8 @@ fn put_in_force(host: &Host, record: &ComponentRecord, activating: &Activating, 
     Err(unknown())
 }
 
-/// Removes a component that no entity is pinned to and that is not in force.
+/// Removes a component that nothing needs: a policy that no entity is pinned to and that is not in force, a handler that
+/// no binding means and that no entity that can still end, and no event that is still to be told, was bound to.
 ///
 /// # Errors
 /// None is meant by the words, it is in use, or the store failed: nothing was written.
@@ -175,14 +191,20 @@ pub fn remove(host: &Host, words: &str, actor: &Actor) -> Result<ComponentRecord
             });
         }
     };
+    let uses = uses(host, &record)?;
+    if !uses.is_empty() {
+        let digest = record.digest;
+        return Err(Error::InUse { digest, uses });
+    }
     let details = json!({"kind": record.kind, "name": record.name, "version": record.version});
     let event = event(host, "policy_removed", &record.digest, actor, details);
     if host.store().remove_component(&record.digest, &event)? {
         return Ok(record);
     }
+    // Somebody pinned an entity to it meanwhile, put it in force, or removed it.
     Err(Error::InUse {
         digest: record.digest,
-        entities: record.in_use,
+        uses: Vec::new(),
     })
 }
 
@@ -193,40 +215,20 @@ fn activation(
     activating: &Activating,
     actor: &Actor,
 ) -> Result<Activation, Error> {
+    let declared = &lifecycle.descriptor().parameters;
+    if let Some(finding) = check_given(declared, &activating.parameters).first() {
+        let message = format!("parameter `{}` {}", finding.place, finding.message);
+        let hint = "`runwarden policy show` lists a policy's parameters; `policy activate --set K=V` sets them";
+        return Err(Invalid::new("parameter", message, Some(hint.to_owned())).into());
+    }
     let mut parameters = Fields::new();
-    for (name, value) in &activating.parameters {
-        let declared = lifecycle
-            .descriptor()
-            .parameters
-            .iter()
-            .find(|parameter| parameter.name == *name);
-        let Some(parameter) = declared else {
-            let known: Vec<&str> = lifecycle
-                .descriptor()
-                .parameters
-                .iter()
-                .map(|p| p.name.as_str())
-                .collect();
-            let hint = if known.is_empty() {
-                "it has none".to_owned()
-            } else {
-                format!("it has {}", known.join(", "))
-            };
-            return Err(Invalid::new(
-                "parameter",
-                format!("`{name}` is no parameter of this policy"),
-                Some(hint),
-            )
-            .into());
+    for parameter in declared {
+        let Some(value) = activating.parameters.get(&parameter.name) else {
+            continue;
         };
-        let value = coerce(name, parameter.kind, value)
+        let value = coerce(&parameter.name, parameter.kind, value)
             .map_err(|problem| Invalid::new("parameter", problem.to_string(), None))?;
-        if !parameter.choices.is_empty() && !parameter.choices.contains(&value) {
-            let choices: Vec<String> = parameter.choices.iter().map(Value::to_string).collect();
-            let message = format!("parameter `{name}` is one of {}", choices.join(", "));
-            return Err(Invalid::new("parameter", message, None).into());
-        }
-        parameters.insert(name.clone(), value);
+        parameters.insert(parameter.name.clone(), value);
     }
     Ok(Activation {
         kind: lifecycle.kind().to_owned(),

@@ -68,7 +68,7 @@ pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 fn act(host: &Host, asked: &Pruning, item: &PruneItem, act: Act) -> Result<PruneOutcome, Error> {
     match act {
         Act::Entity(judged) => act_on_entity(host, asked, item, &judged),
-        Act::Stray(found) => remove_stray(host, asked, &found),
+        Act::Stray(found) => remove_stray(host, asked, item, &found),
         Act::Journal(page, rows) => {
             let action = match page.journal {
                 Journal::History => "history_pruned",
@@ -137,7 +137,7 @@ fn remove_logs(host: &Host, asked: &Pruning, item: &PruneItem, node: &Node) -> R
 }
 
 /// Removes a directory that the inventory still does not name.
-fn remove_stray(host: &Host, asked: &Pruning, found: &Found) -> Result<PruneOutcome, Error> {
+fn remove_stray(host: &Host, asked: &Pruning, item: &PruneItem, found: &Found) -> Result<PruneOutcome, Error> {
     let id = String::from_utf8_lossy(&found.name).into_owned();
     if host.store().load(&id)?.is_some() || shim(&RunDir::at(found.path.clone())) == Shim::MayLive {
         return Ok(PruneOutcome::Kept("something was started in it since".to_owned()));
@@ -147,7 +147,7 @@ fn remove_stray(host: &Host, asked: &Pruning, found: &Found) -> Result<PruneOutc
         return Ok(PruneOutcome::Kept(why));
     }
     let path = Bytes::from(found.path.as_os_str());
-    let details = json!({"path": path, "bytes": found.bytes});
+    let details = json!({"path": path, "bytes": item.bytes});
     host.store()
         .record(&[event(host, asked, ("stray_pruned", None), details)], &[])?;
     crash::point("prune.audited");

@@ -8,16 +8,18 @@
 //! written by compare-and-set, and a set is adopted by the one shim that gets the lock of its run directory. If we die
 //! half-way the next one goes on.
 
+mod groups;
+
 use serde_json::{Value, json};
 
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    self, Actor, AdminEvent, Began, Carriers, Entity, Left, Observed, Recorded, Runtime, RuntimeState, SeenGone,
+    self, Actor, AdminEvent, Began, Bytes, Carriers, Entity, Left, Observed, Recorded, Runtime, RuntimeState, SeenGone,
     Standing, Unseen, is_overdue, repair_evidence,
 };
-use crate::process::{Look, PROOF_SCAN, SpawnErrorRecord};
+use crate::process::{Look, PROOF_SCAN, ShimLock, SpawnErrorRecord};
 use crate::store::RuntimeUpdate;
 use crate::verbs::adopt::adopt;
 use crate::verbs::identity::{standing, unheld, unreadable};
@@ -56,6 +58,17 @@ pub struct Repaired {
 }
 
 impl Repaired {
+    fn of(entity: &Entity, decision: model::Repair, evidence: Value) -> Self {
+        Self {
+            reference: entity.reference.to_string(),
+            previous_status: entity.status.clone(),
+            status: entity.status.clone(),
+            decision,
+            evidence,
+            failure: None,
+        }
+    }
+
     /// The JSON document.
     pub fn json(&self) -> Value {
         json!({
@@ -93,7 +106,7 @@ pub fn repair(host: &Host, entity: Entity) -> Result<Entity, Error> {
     }
 }
 
-/// Repairs everything that is not stopped, each run for itself.
+/// Repairs everything that is not stopped, each run for itself, and removes the empty groups that are left of what is.
 ///
 /// # Errors
 /// The inventory cannot be read: nothing was done.
@@ -105,18 +118,20 @@ pub fn repair_all(host: &Host, act: Act) -> Result<Vec<Repaired>, Error> {
         };
         told.push(repair_one(host, entity, runtime, act));
     }
+    for (entity, runtime) in groups::left(host)? {
+        if act == Act::Do {
+            unheld(host, &runtime)?.remove_cgroup();
+        }
+        if act == Act::DryRun || groups::is_gone(&runtime) {
+            let evidence = json!({"cgroup": runtime.cgroup.map(Bytes), "runtime": runtime.id});
+            told.push(Repaired::of(&entity, model::Repair::RemoveGroup, evidence));
+        }
+    }
     Ok(told)
 }
 
 fn repair_one(host: &Host, entity: Entity, runtime: Runtime, act: Act) -> Repaired {
-    let mut repaired = Repaired {
-        reference: entity.reference.to_string(),
-        previous_status: entity.status.clone(),
-        status: entity.status.clone(),
-        decision: model::Repair::Leave(Left::Unknown),
-        evidence: Value::Null,
-        failure: None,
-    };
+    let mut repaired = Repaired::of(&entity, model::Repair::Leave(Left::Unknown), Value::Null);
     let done = look(host, &entity, runtime).and_then(|case| {
         repaired.decision = case.decision;
         repaired.evidence = case.evidence.clone();
@@ -144,6 +159,12 @@ pub(crate) fn is_suspect(host: &Host, runtime: &Runtime) -> Result<bool, Error> 
             Standing::Unheld | Standing::Gone(_) => true,
         },
     )
+}
+
+/// Whether the lock of a runtime's directory says that its shim is gone: a look at one file.
+pub(crate) fn is_unwatched(runtime: &Runtime) -> bool {
+    let lock = runtime.run_dir.as_deref().map(|path| run_directory(path).shim_lock());
+    matches!(lock, Some(Ok(ShimLock::Free)))
 }
 
 /// A run, what was seen of it, and what follows.
@@ -208,7 +229,7 @@ fn began(runtime: &Runtime) -> Began {
 fn carry_out(host: &Host, entity: Entity, case: &Case) -> Result<Entity, Error> {
     crash::point("repair.decided");
     match case.decision {
-        model::Repair::Leave(_) => return Ok(entity),
+        model::Repair::Leave(_) | model::Repair::RemoveGroup => return Ok(entity),
         model::Repair::Record => return settle(host, entity),
         model::Repair::Adopt => adopt(host, &entity, &case.runtime, &case.evidence)?,
         model::Repair::MarkStopped => mark_stopped(host, case)?,

@@ -30,7 +30,7 @@ use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
 use crate::verbs::create::{IdChoice, make, policy_for};
 use crate::verbs::identity;
 use crate::verbs::settle::{spawn_outcome, spawn_summary};
-use crate::verbs::transition::write;
+use crate::verbs::transition::{Beside, write};
 use crate::work::{LOG_LIMIT_DEFAULT_BYTES, StopBy, Work};
 
 /// What a run is started from.
@@ -181,8 +181,7 @@ fn token() -> Result<String, Error> {
 
 /// Chooses what is to hold the set together; what was asked for and cannot be had is told before anything is made.
 fn containing(start: &Start, token: &str) -> Result<Containing, Error> {
-    // Ids are unique in one store; the hierarchy may be shared by several.
-    let name = format!("{}-{}", start.create.id, token.get(..8).unwrap_or(token));
+    let name = process::group_name(&start.create.id, token);
     process::choose(start.work.contain, &Surroundings::here(), &name).map_err(|why| {
         let hint = Some("`--contain auto` takes what there is".to_owned());
         Invalid::new("contain", format!("no cgroup can be had for the run: {why}"), hint).into()
@@ -433,7 +432,7 @@ fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) 
     let mut command = Transition::new(&outcome.status, reason, Actor::new("executor", "run"));
     command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
     let stopped = stopped(&attempt, host);
-    write(host, &attempt.entity, &command, &[stopped])?;
+    write(host, &attempt.entity, &command, &Beside::runtimes(&[stopped]))?;
     let entity = host
         .store()
         .load(&attempt.entity.reference.id)?
@@ -464,7 +463,12 @@ fn killed_at_the_gate(host: &Host, attempt: &Attempt) -> Result<Begun, Error> {
             .evidence(json!({"signal": "no_process", "note": intent.note}));
         let mut command = Transition::new(&row.goes_to, reason, intent.actor);
         command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
-        write(host, &attempt.entity, &command, &[stopped(attempt, host)])?;
+        write(
+            host,
+            &attempt.entity,
+            &command,
+            &Beside::runtimes(&[stopped(attempt, host)]),
+        )?;
     }
     let entity = host
         .store()

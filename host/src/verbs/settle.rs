@@ -24,7 +24,7 @@ use crate::model::{
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
-use crate::verbs::transition::{TransitionOutcome, write};
+use crate::verbs::transition::{Beside, TransitionOutcome, write};
 use crate::verbs::verdict::ask_verdict;
 use crate::work::Work;
 
@@ -91,10 +91,14 @@ pub(crate) enum Settled {
     LookAgain,
 }
 
-/// The newest runtime of an entity.
+/// The newest runtime of an entity that is not stopped; where all are, the newest.
 pub(crate) fn newest_runtime(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
-    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back())
+    let mut runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
+    let open = runtimes.iter().rposition(|runtime| !runtime.is_stopped());
+    Ok(match open {
+        Some(place) => Some(runtimes.swap_remove(place)),
+        None => runtimes.pop(),
+    })
 }
 
 /// What the shim left, if it is this attempt's.
@@ -160,7 +164,7 @@ pub(crate) fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, told: 
     command.expected_statuses = Some(vec![entity.status.clone()]);
     update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
-    match write(host, entity, &command, std::slice::from_ref(&update))? {
+    match write(host, entity, &command, &Beside::runtimes(std::slice::from_ref(&update)))? {
         TransitionOutcome::Applied { .. } => Ok(Settled::Done),
         // Somebody else recorded it from the same file, or a report came between.
         TransitionOutcome::Conflict(_) => Ok(Settled::LookAgain),
@@ -208,12 +212,14 @@ fn record_late(
         return note_runtime(host, runtime, update);
     }
     let (ending, ended) = ending(runtime, record);
-    let mut command = Transition::new(&entity.status, entity.reason.clone(), Actor::system("settle"));
+    let mut reason = entity.reason.clone();
+    reason.evidence.push(evidence(host, entity, runtime, record)?);
+    let mut command = Transition::new(&entity.status, reason, Actor::system("settle"));
     let lifecycle = host.lifecycle(entity)?;
     command.patch = patch(&lifecycle, record, cause(record, ending, ended));
     command.patch.remove("ended_at");
     command.expected_version = Some(entity.version);
-    Ok(match write(host, entity, &command, &[update])? {
+    Ok(match write(host, entity, &command, &Beside::runtimes(&[update]))? {
         TransitionOutcome::Conflict(_) => Settled::LookAgain,
         TransitionOutcome::Applied { .. } | TransitionOutcome::Rejected(_) => Settled::Done,
     })

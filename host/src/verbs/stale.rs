@@ -16,7 +16,7 @@ use crate::store::{EntityQuery, RuntimeUpdate, Scope};
 use crate::verbs::identity::{standing, unheld, unreadable};
 use crate::verbs::repair::Act;
 use crate::verbs::settle::{newest_runtime, settle};
-use crate::verbs::transition::{TransitionOutcome, write};
+use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
 /// What a sweep is asked for.
 #[derive(Clone, Debug)]
@@ -170,7 +170,7 @@ fn end(
         at: host.now(),
         ..RuntimeUpdate::default()
     });
-    let outcome = write(host, entity, &command, update.as_slice())?;
+    let outcome = write(host, entity, &command, &Beside::runtimes(update.as_slice()))?;
     if let Some(runtime) = runtime {
         unheld(host, runtime)?.remove_cgroup();
     }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, Reference};
 use crate::store::StoreError;
-use crate::verbs::repair::{is_suspect, repair};
+use crate::verbs::repair::{is_suspect, is_unwatched, repair};
 
 /// An entity as a command shows it that only reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,23 +39,28 @@ impl Standing {
     }
 }
 
-/// The same for a listing, in its order: entities that did not end are looked at in one read together.
+/// The same for a listing, in its order: what did not end is looked at in one read together, and so is what lives on of
+/// what did, as far as nobody watches it.
 ///
 /// # Errors
 /// As [`standing`]; what was recorded before stays.
 pub fn standings(host: &Host, entities: Vec<Entity>) -> Result<Vec<Standing>, Error> {
-    let alive = entities.iter().filter(|entity| !entity.terminal);
-    let alive: Vec<Reference> = alive.map(|entity| entity.reference.clone()).collect();
-    let runtimes = if alive.is_empty() {
-        Vec::new()
-    } else {
-        host.store().runtimes(Some(&alive))?
-    };
+    let (ended, alive): (Vec<&Entity>, Vec<&Entity>) = entities.iter().partition(|entity| entity.terminal);
     let mut unsettled: HashSet<Reference> = HashSet::new();
-    for runtime in runtimes {
-        if is_suspect(host, &runtime)? {
-            unsettled.insert(runtime.owner);
+    if !alive.is_empty() {
+        let alive: Vec<Reference> = alive.iter().map(|entity| entity.reference.clone()).collect();
+        for runtime in host.store().runtimes(Some(&alive))? {
+            if is_suspect(host, &runtime)? {
+                unsettled.insert(runtime.owner);
+            }
         }
+    }
+    if !ended.is_empty() {
+        let ended: HashSet<&Reference> = ended.iter().map(|entity| &entity.reference).collect();
+        // What is not stopped is little, however much has ended.
+        let open = host.store().runtimes(None)?.into_iter();
+        let lingering = open.filter(|runtime| ended.contains(&runtime.owner) && is_unwatched(runtime));
+        unsettled.extend(lingering.map(|runtime| runtime.owner));
     }
     let stands = |entity: Entity| match unsettled.contains(&entity.reference) {
         true => standing(host, entity),

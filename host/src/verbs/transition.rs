@@ -6,15 +6,43 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Change, Conflict, Decision, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal, Transition, decide,
-    envelope, rejection_event, validate,
+    Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal,
+    Transition, decide, envelope, let_out, rejection_event, validate,
 };
 use crate::policy::sha256_hex;
 use crate::store::{Applied, EffectSet, RuntimeUpdate, Scope};
 use crate::verbs::guarded::ask_guard;
+use crate::verbs::outbox::plan;
 
 /// How often a lost race without expectations is decided again before it is a conflict.
 const LOST_RACES_MAX: usize = 8;
+
+/// What belongs to the same commit as a transition.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside<'a> {
+    /// Runtime rows; those of a refusal too, which is then written only if one of them is still to be changed.
+    pub(crate) runtimes: &'a [RuntimeUpdate],
+    /// How the destination of a delivery did.
+    pub(crate) destination: Option<&'a DestinationHealth>,
+}
+
+impl Beside<'_> {
+    /// Nothing.
+    pub(crate) const NOTHING: Self = Self {
+        runtimes: &[],
+        destination: None,
+    };
+}
+
+impl<'a> Beside<'a> {
+    /// Runtime rows alone.
+    pub(crate) const fn runtimes(runtimes: &'a [RuntimeUpdate]) -> Self {
+        Self {
+            runtimes,
+            destination: None,
+        }
+    }
+}
 
 /// How a transition came out.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +77,7 @@ pub enum TransitionOutcome {
 /// # Errors
 /// The command is wrong, the entity does not exist, or the store failed: nothing was written.
 pub fn transition(host: &Host, entity: &Entity, command: &Transition) -> Result<TransitionOutcome, Error> {
-    write(host, entity, command, &[])
+    write(host, entity, command, &Beside::NOTHING)
 }
 
 /// What [`transition`] would answer, writing nothing.
@@ -69,13 +97,12 @@ pub fn transition_dry_run(host: &Host, entity: &Entity, command: &Transition) ->
     }
 }
 
-/// The write itself, with runtime rows that belong to the same commit; that of a refusal has them too, and is written only
-/// if one of them is still to be changed.
+/// The write itself, with what belongs to the same commit.
 pub(crate) fn write(
     host: &Host,
     entity: &Entity,
     command: &Transition,
-    runtimes: &[RuntimeUpdate],
+    beside: &Beside<'_>,
 ) -> Result<TransitionOutcome, Error> {
     let mut entity = entity.clone();
     let lifecycle = host.lifecycle(&entity)?;
@@ -93,21 +120,27 @@ pub(crate) fn write(
                     event.details["guarded"] = guarded;
                 }
                 // The audit row of a refusal is committed before the answer.
-                host.store().record(&[event], runtimes)?;
+                host.store().record(&[event], beside.runtimes)?;
                 return Ok(TransitionOutcome::Rejected(refusal));
             }
         };
         change.event = event(host, &lifecycle, &change)?;
+        if let Some(event) = &change.event {
+            let (planned, audit) = plan(host, &entity.reference, &entity.notify, event)?;
+            change.planned = planned;
+            change.admin.extend(audit);
+        }
         let effects = EffectSet {
             change: *change,
-            runtimes: runtimes.to_vec(),
-            destination: None,
+            runtimes: beside.runtimes.to_vec(),
+            destination: beside.destination.cloned(),
         };
         crash::point("transition.decided");
         match host.store().apply(&effects)? {
             Applied::Written => {
                 crash::point("transition.committed");
                 host.wake();
+                host.remember_planned(&effects.change.planned);
                 return Ok(applied(&effects.change, effects.change.event.as_ref(), &entity));
             }
             Applied::Lost(None) => return Err(host.not_found(&entity.reference.to_string())),
@@ -212,7 +245,7 @@ pub(crate) fn envelope_context(host: &Host, entity: &Entity) -> Result<EnvelopeC
         artifacts: run_dir.as_deref().map(crate::process::artifacts).unwrap_or_default(),
         cwd: cwd.map(text),
         run_dir: run_dir.map(text),
-        metadata: crate::model::Tags::new(),
+        metadata: let_out(&entity.notify, &entity.tags),
     })
 }
 

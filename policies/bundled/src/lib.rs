@@ -1,18 +1,18 @@
-//! The policies that ship inside the `runwarden` binary, as component bytes.
+//! The policies and handlers that ship inside the `runwarden` binary, as component bytes.
 //!
-//! `build.rs` builds them from `policies/lifecycle`. Each descriptor stands beside its policy as JSON, so that the
-//! first command on a new home needs no engine; a test compares it with what the policy describes.
+//! `build.rs` builds them from `policies/lifecycle` and `policies/notify`. Each descriptor stands beside its source as JSON, so that the
+//! first command on a new home needs no engine; a test compares it with what the component describes.
 
-/// One policy.
+/// One policy or handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundled {
-    /// The policy's name.
+    /// Its name.
     pub name: &'static str,
-    /// Its semantic version.
+    /// Semantic version.
     pub version: &'static str,
-    /// SHA-256 of the component, in hexadecimal: what entities are pinned to.
+    /// SHA-256 of the component, in hexadecimal: what entities are pinned to, and bindings name.
     pub digest: &'static str,
-    /// The kind of entity that it is for.
+    /// The kind of entity that a policy is for; `handler` of a handler.
     pub kind: &'static str,
     /// The component.
     pub component: &'static [u8],
@@ -22,3 +22,6 @@ pub struct Bundled {
 
 /// Every policy that ships with the host.
 pub const POLICIES: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/policies.rs"));
+
+/// Every handler that ships with the host.
+pub const HANDLERS: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));

@@ -59,10 +59,10 @@ pub use bindings::handler::exports::runwarden::notify::notifier::{
 };
 pub use bindings::health_policy::exports::runwarden::policy::health::{Assessment, Observation};
 pub use bindings::lifecycle_policy::exports::runwarden::policy::lifecycle::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Parameter, Reads,
-    ReasonCode, RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Reads, ReasonCode,
+    RetrySchedule, Status, VerdictRow,
 };
 pub use bindings::lifecycle_policy::runwarden::types::types::{
-    Actor, Child, Entity, ExtField, Fault, HistoryRow, NamedJson, Outcome, Reason, Surroundings, Tag,
+    Actor, Child, Entity, ExtField, Fault, HistoryRow, NamedJson, Outcome, Parameter, Reason, Surroundings, Tag,
 };
 pub use bindings::migrate_policy::exports::runwarden::policy::migrate::Mapping;

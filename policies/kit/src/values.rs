@@ -1,7 +1,7 @@
 //! Short ways to make the answers of guards, verdicts, health and handlers.
 
 use crate::{
-    Assessment, Decision, Entity, Fault, Judgement, Mapping, NamedJson, Outcome, Parameter, PlannedDispatch,
+    Assessment, Binding, Decision, Entity, Fault, Judgement, Mapping, NamedJson, Outcome, Parameter, PlannedDispatch,
     Surroundings,
 };
 
@@ -35,7 +35,19 @@ impl Surroundings {
     }
 }
 
+impl Binding {
+    /// The JSON text of a parameter; the host fills in defaults, so every declared one has a value.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        find(&self.config, name)
+    }
+}
+
 impl Parameter {
+    /// A parameter that must be set.
+    pub fn required(name: &str, kind: &str, summary: &str) -> Self {
+        Self::new(name, kind, "null", summary)
+    }
+
     /// A parameter whose default is given as JSON text.
     pub fn new(name: &str, kind: &str, default: &str, summary: &str) -> Self {
         Self {
@@ -178,6 +190,20 @@ impl PlannedDispatch {
             wants_acknowledgement: false,
             ext: Vec::new(),
         }
+    }
+
+    /// Names it among the dispatches of its plan; otherwise its place does.
+    #[must_use]
+    pub fn dedup_key(mut self, key: &str) -> Self {
+        self.dedup_key = Some(key.to_owned());
+        self
+    }
+
+    /// Is not sent after this moment, in milliseconds since the epoch.
+    #[must_use]
+    pub fn deadline(mut self, at_ms: i64) -> Self {
+        self.deadline = Some(at_ms);
+        self
     }
 
     /// Counts as delivered only when the receiver acknowledges it.

@@ -38,16 +38,19 @@ fn a_review_of_the_first_version_goes_on_as_open() {
 }
 
 #[test]
-fn mail_plans_one_dispatch_for_each_destination() {
-    let binding = Binding {
-        name: "mail".into(),
-        config: "{}".into(),
-        destinations: vec!["a".into(), "b".into()],
-        ext: Vec::new(),
+fn mail_tells_every_destination_of_a_failure_and_nobody_of_a_success() {
+    let planned = |success, successes| {
+        let planned = Mail::plan(envelope(success), binding(successes)).expect("the plan succeeds");
+        let told = planned.iter().map(|dispatch| {
+            let body = String::from_utf8_lossy(&dispatch.body);
+            format!("{}: {body}", dispatch.destination)
+        });
+        told.collect::<Vec<_>>()
     };
-    let planned = Mail::plan(envelope(), binding).expect("the plan succeeds");
-    let reached: Vec<&str> = planned.iter().map(|dispatch| &*dispatch.destination).collect();
-    assert_eq!(reached, ["a", "b"]);
+    let line = "run/r is failed (run.failed.nonzero_exit)";
+    assert_eq!(planned(false, "false"), [format!("a: {line}"), format!("b: {line}")]);
+    assert_eq!(planned(true, "false"), [""; 0]);
+    assert_eq!(planned(true, "true").len(), 2);
     assert_eq!(Mail::describe().transports, ["exec"]);
 }
 
@@ -112,15 +115,29 @@ fn reason() -> Reason {
     }
 }
 
-fn envelope() -> Envelope {
+fn binding(successes: &str) -> Binding {
+    Binding {
+        name: "mail".into(),
+        config: vec![NamedJson::new("successes", successes)],
+        destinations: vec!["a".into(), "b".into()],
+        ext: Vec::new(),
+    }
+}
+
+fn envelope(success: bool) -> Envelope {
+    let (status, code) = if success {
+        ("completed", "run.completed.ok")
+    } else {
+        ("failed", "run.failed.nonzero_exit")
+    };
     Envelope {
         event_id: "e".into(),
         schema: "runwarden.run-terminal".into(),
         kind: "run".into(),
         id: "r".into(),
-        status: "completed".into(),
-        success: true,
-        reason_code: "run.completed.ok".into(),
+        status: status.into(),
+        success,
+        reason_code: code.into(),
         occurred_at: 0,
         json: "{}".into(),
         ext: Vec::new(),

@@ -13,12 +13,24 @@ pub const SESSION_PAUSED: &[u8] = bytes::SESSION_PAUSED;
 /// The kit's example of a policy with every optional part as a component.
 pub const REVIEW: &[u8] = bytes::REVIEW;
 
-/// The hostile component in a mode: the one build with its two digits replaced.
+/// The hostile policy in a mode: the one build with its two digits replaced.
 ///
 /// # Panics
 /// The build does not hold the marker exactly once.
 pub fn hostile(mode: Mode) -> Vec<u8> {
-    let mut bytes = bytes::HOSTILE.to_vec();
+    in_mode(bytes::HOSTILE, mode)
+}
+
+/// The hostile handler in a mode, likewise.
+///
+/// # Panics
+/// As [`hostile`].
+pub fn hostile_handler(mode: Mode) -> Vec<u8> {
+    in_mode(bytes::HOSTILE_HANDLER, mode)
+}
+
+fn in_mode(build: &[u8], mode: Mode) -> Vec<u8> {
+    let mut bytes = build.to_vec();
     let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(MARKER)).collect();
     let [place] = places[..] else {
         panic!("the marker stands in the component {} times", places.len())

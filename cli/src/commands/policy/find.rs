@@ -1,9 +1,9 @@
-//! From a word to the policy it means.
+//! From a word to the component it means.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Entity, Lifecycle};
+use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle};
 use runwarden_host::policy::{Inspected, inspect, select};
 use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::examine;
@@ -11,10 +11,18 @@ use runwarden_host::{Error, Host};
 
 use crate::errors::{Failure, Outcome, finding_line};
 
-/// A policy, installed or in a file.
+/// What a component says of itself.
+pub(super) enum Says {
+    /// A policy's graph.
+    Policy(Arc<Lifecycle>),
+    /// A handler's descriptor.
+    Handler(Arc<HandlerDescriptor>),
+}
+
+/// A policy or handler, installed or in a file.
 pub(super) struct Subject {
-    /// Its graph.
-    pub(super) lifecycle: Arc<Lifecycle>,
+    /// What it says of itself.
+    pub(super) says: Says,
     /// SHA-256 in hexadecimal.
     pub(super) digest: String,
     /// Its size.
@@ -25,8 +33,59 @@ pub(super) struct Subject {
     pub(super) warnings: Vec<String>,
 }
 
-/// The policy that a word means: a file, a kind (the active one), `KIND@V`, or a digest prefix.
-pub(super) fn policy(host: &Host, word: &str) -> Outcome<Subject> {
+impl Subject {
+    /// The kind that a policy is for, or what a handler is listed as.
+    pub(super) fn kind(&self) -> &str {
+        match &self.says {
+            Says::Policy(lifecycle) => lifecycle.kind(),
+            Says::Handler(_) => HANDLER_KIND,
+        }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        match &self.says {
+            Says::Policy(lifecycle) => &lifecycle.descriptor().name,
+            Says::Handler(descriptor) => &descriptor.name,
+        }
+    }
+
+    /// Its version.
+    pub(super) fn version(&self) -> &str {
+        match &self.says {
+            Says::Policy(lifecycle) => &lifecycle.descriptor().version,
+            Says::Handler(descriptor) => &descriptor.version,
+        }
+    }
+
+    /// What it is.
+    pub(super) fn summary(&self) -> &str {
+        match &self.says {
+            Says::Policy(lifecycle) => &lifecycle.descriptor().summary,
+            Says::Handler(descriptor) => &descriptor.summary,
+        }
+    }
+
+    /// A policy's graph.
+    ///
+    /// # Errors
+    /// It is a handler.
+    pub(super) fn lifecycle(&self) -> Outcome<&Arc<Lifecycle>> {
+        match &self.says {
+            Says::Policy(lifecycle) => Ok(lifecycle),
+            Says::Handler(descriptor) => {
+                let label = descriptor.label();
+                Err(
+                    Failure::usage(format!("{label} is a handler: it has no statuses to draw"))
+                        .hint(format!("`runwarden policy show {label}` says what it is")),
+                )
+            }
+        }
+    }
+}
+
+/// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
+pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
     let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
     if is_file {
         return in_file(host, Path::new(word));
@@ -40,7 +99,7 @@ pub(super) fn of_entity(host: &Host, entity: &Entity) -> Outcome<Subject> {
     by_digest(host, &entity.policy.digest, &entity.policy.digest)
 }
 
-/// The digest of the installed policy that a word means.
+/// The digest of the installed component that a word means.
 fn installed(host: &Host, word: &str) -> Outcome<String> {
     let kinds = host.kinds()?;
     let components = host.store().components()?;
@@ -97,11 +156,14 @@ fn unknown(word: &str, kinds: &[String], components: &[ComponentRecord]) -> Fail
 
 fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
     let unknown = || Error::UnknownPolicy { word: word.to_owned() };
-    let lifecycle = host.policies().lifecycle(digest)?.ok_or_else(unknown)?;
+    let says = match host.policies().lifecycle(digest)? {
+        Some(lifecycle) => Says::Policy(lifecycle),
+        None => Says::Handler(host.policies().handler(digest)?.ok_or_else(unknown)?),
+    };
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
     let inspected = inspect(&bytes, host.policies().limits())?;
     Ok(Subject {
-        lifecycle,
+        says,
         digest: digest.to_owned(),
         size_bytes: bytes.len(),
         inspected,
@@ -113,7 +175,10 @@ fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
     let bytes = read(path)?;
     let candidate = examine(host, &bytes)?;
     Ok(Subject {
-        lifecycle: Arc::new(Lifecycle::new(candidate.descriptor)),
+        says: match candidate.descriptor {
+            Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),
+            Described::Handler(descriptor) => Says::Handler(Arc::new(descriptor)),
+        },
         digest: candidate.digest,
         size_bytes: bytes.len(),
         inspected: candidate.inspected,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use runwarden_host::model::Fields;
+use runwarden_host::model::{Described, Fields};
 use runwarden_host::verbs::{Activating, Installed, install};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::output::{Page, Report, Style, Text};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The component, a .wasm file
+    /// The component of a policy or handler, a .wasm file
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Put it in force for entities created later
@@ -29,7 +29,10 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "EXAMPLES
   runwarden policy show ./strict_play.wasm
   runwarden policy install ./strict_play.wasm
-  runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'";
+  runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'
+  runwarden policy install ./mail.wasm
+
+A handler is installed in the same way; `runwarden notify add` binds it.";
 
 /// What was installed.
 pub(crate) struct Done(Installed);
@@ -54,9 +57,9 @@ impl Report for Done {
         let descriptor = &self.0.candidate.descriptor;
         let warnings: Vec<String> = self.0.candidate.warnings.iter().map(finding_line).collect();
         json!({
-            "kind": descriptor.kind,
-            "name": descriptor.name,
-            "version": descriptor.version,
+            "kind": descriptor.kind(),
+            "name": descriptor.name(),
+            "version": descriptor.version(),
             "digest": self.0.candidate.digest,
             "was_present": self.0.was_present,
             "activated": self.0.activated,
@@ -72,9 +75,12 @@ impl Report for Done {
             "installed"
         };
         let force = if self.0.activated { ", now active" } else { "" };
-        let kind = &candidate.descriptor.kind;
+        let what = match &candidate.descriptor {
+            Described::Policy(descriptor) => format!("for {}", descriptor.kind),
+            Described::Handler(_) => "(a handler)".to_owned(),
+        };
         let mut text = Text::styled(Style::Strong, candidate.descriptor.label())
-            .and(format!(" for {kind}: {done}{force} ({})", &candidate.digest[..12]));
+            .and(format!(" {what}: {done}{force} ({})", &candidate.digest[..12]));
         for warning in &candidate.warnings {
             text.line(Text::of(finding_line(warning)));
         }

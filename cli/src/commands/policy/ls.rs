@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Column, Page, Report, Style, Table, Text};
 
-/// List installed policies
+/// List installed policies and handlers
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {}

@@ -1,8 +1,11 @@
 //! `policy matrix`: what happens for every ordered pair of statuses.
 
+use std::sync::Arc;
+
+use runwarden_host::model::Lifecycle;
 use serde_json::Value;
 
-use super::find::{self, Subject};
+use super::find;
 use crate::context::Context;
 use crate::draw;
 use crate::errors::Outcome;
@@ -22,20 +25,27 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy matrix schedule_run@1 --json | jq '.cells[] | select(.guarded)'";
 
 /// The matrix of a policy.
-pub(crate) struct Matrix(Subject);
+pub(crate) struct Matrix {
+    lifecycle: Arc<Lifecycle>,
+    digest: String,
+}
 
 /// Shows it.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Matrix> {
     let host = context.read_or_create()?;
-    Ok(Matrix(find::policy(&host, &args.policy)?))
+    let subject = find::component(&host, &args.policy)?;
+    Ok(Matrix {
+        lifecycle: Arc::clone(subject.lifecycle()?),
+        digest: subject.digest,
+    })
 }
 
 impl Report for Matrix {
     fn json(&self) -> Value {
-        draw::matrix_json(&self.0.lifecycle, &self.0.digest)
+        draw::matrix_json(&self.lifecycle, &self.digest)
     }
 
     fn text(&self, page: &Page) -> Text {
-        draw::matrix_text(&self.0.lifecycle, page)
+        draw::matrix_text(&self.lifecycle, page)
     }
 }

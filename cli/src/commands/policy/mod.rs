@@ -14,7 +14,7 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate and roll back policies
+/// Show, install, activate and roll back policies; install handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -1,5 +1,6 @@
 //! `policy rm`: removes a component that nothing needs.
 
+use runwarden_host::model::HANDLER_KIND;
 use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::remove;
 use serde_json::{Value, json};
@@ -8,7 +9,10 @@ use crate::context::{Context, operator};
 use crate::errors::Outcome;
 use crate::output::{Page, Report, Style, Text};
 
-/// Remove a policy that is not active and that no entity is pinned to
+/// Remove a policy or handler that nothing needs
+///
+/// A policy is needed while it is active or an entity is pinned to it; a handler while a binding names it, or something
+/// that it is to tell of has not ended or is not yet told.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -19,7 +23,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "EXAMPLES
   runwarden policy rm 3f7a9c21be04
-  runwarden policy rm strict_play@1.1.0";
+  runwarden policy rm strict_play@1.1.0
+  runwarden policy rm mail@1";
 
 /// What was removed.
 pub(crate) struct Removed(ComponentRecord);
@@ -38,10 +43,12 @@ impl Report for Removed {
 
     fn text(&self, _: &Page) -> Text {
         let record = &self.0;
-        Text::styled(Style::Strong, format!("{}@{}", record.name, record.version)).and(format!(
-            " for {} is removed ({})",
-            record.kind,
-            &record.digest[..12]
-        ))
+        let what = if record.kind == HANDLER_KIND {
+            "(a handler)".to_owned()
+        } else {
+            format!("for {}", record.kind)
+        };
+        let label = format!("{}@{}", record.name, record.version);
+        Text::styled(Style::Strong, label).and(format!(" {what} is removed ({})", &record.digest[..12]))
     }
 }

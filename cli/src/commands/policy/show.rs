@@ -1,20 +1,23 @@
-//! `policy show`: what a policy says, in words or as a drawing.
+//! `policy show`: what a policy or handler says, in words or as a drawing.
 
+use std::sync::Arc;
+
+use runwarden_host::model::{HandlerDescriptor, Lifecycle, Parameter};
 use runwarden_host::policy::Limits;
 use serde_json::{Value, json};
 
-use super::find::{self, Subject};
+use super::find::{self, Says, Subject};
 use crate::context::{Context, meant};
 use crate::draw;
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::output::{Page, Report, Style, Text};
 
-/// Show what a policy allows, in words or as a drawing
+/// Show what a policy allows, or a handler takes
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A kind, KIND@V (1 is the newest 1.x), a digest, or the path of a file
+    /// A kind, KIND@V (1 is the newest 1.x), a handler, a digest, or the path of a file
     #[arg(value_name = "KIND[@V]|FILE", required_unless_present = "reference")]
     policy: Option<String>,
     /// The form: text, svg, dot, mermaid, matrix
@@ -58,104 +61,112 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy show play --as svg > play.svg
   runwarden policy show schedule_run@1 --as matrix
   runwarden policy show --ref @ --as mermaid
+  runwarden policy show webhook
   runwarden policy show ./my_policy.wasm";
 
-/// A policy and the form it is asked for in.
+/// A component, and what was drawn of it where a form was asked for.
 pub(crate) struct Shown {
     subject: Subject,
-    form: Form,
+    drawn: Drawn,
     current: Option<String>,
     limits: Limits,
+}
+
+/// What a form makes of a graph.
+enum Drawn {
+    Nothing,
+    Drawing(String),
+    Matrix(Arc<Lifecycle>),
 }
 
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     let host = context.read_or_create()?;
     let (subject, current) = match (&args.policy, &args.reference) {
-        (Some(word), _) => (find::policy(&host, word)?, None),
+        (Some(word), _) => (find::component(&host, word)?, None),
         (None, Some(reference)) => {
             let entity = meant(&host, reference)?;
             (find::of_entity(&host, &entity)?, Some(entity.status))
         }
         (None, None) => return Err(Failure::usage("no policy is given")),
     };
-    if args.form == Form::Svg && !draw::Graph::new(&subject.lifecycle, None).is_drawable() {
-        return Err(
-            Failure::new(Exit::UNUSABLE, "too_large", "the graph is too large to be drawn here")
-                .hint("--as dot writes it for Graphviz, --as matrix shows every pair"),
-        );
-    }
+    let drawn = match args.form {
+        Form::Text => Drawn::Nothing,
+        Form::Matrix => Drawn::Matrix(Arc::clone(subject.lifecycle()?)),
+        form => Drawn::Drawing(drawing(subject.lifecycle()?, form, current.as_deref())?),
+    };
     Ok(Shown {
         subject,
-        form: args.form,
+        drawn,
         current,
         limits: host.policies().limits(),
     })
 }
 
-impl Shown {
-    /// The drawing that is asked for; none for words and the matrix.
-    fn drawing(&self) -> Option<String> {
-        let graph = draw::Graph::new(&self.subject.lifecycle, self.current.as_deref());
-        match self.form {
-            Form::Svg => Some(draw::svg(&graph)),
-            Form::Dot => Some(draw::dot(&graph)),
-            Form::Mermaid => Some(draw::mermaid(&graph)),
-            Form::Text | Form::Matrix => None,
-        }
+/// The graph in a form for other programs, with the status that an entity has.
+fn drawing(lifecycle: &Lifecycle, form: Form, current: Option<&str>) -> Outcome<String> {
+    let graph = draw::Graph::new(lifecycle, current);
+    match form {
+        Form::Dot => Ok(draw::dot(&graph)),
+        Form::Mermaid => Ok(draw::mermaid(&graph)),
+        _ if graph.is_drawable() => Ok(draw::svg(&graph)),
+        _ => Err(
+            Failure::new(Exit::UNUSABLE, "too_large", "the graph is too large to be drawn here")
+                .hint("--as dot writes it for Graphviz, --as matrix shows every pair"),
+        ),
     }
 }
 
 impl Report for Shown {
     fn json(&self) -> Value {
-        if self.form == Form::Matrix {
-            return draw::matrix_json(&self.subject.lifecycle, &self.subject.digest);
+        let subject = &self.subject;
+        match &self.drawn {
+            Drawn::Matrix(lifecycle) => return draw::matrix_json(lifecycle, &subject.digest),
+            Drawn::Drawing(drawing) => return json!({"digest": subject.digest, "drawing": drawing}),
+            Drawn::Nothing => {}
         }
-        if let Some(drawing) = self.drawing() {
-            return json!({"digest": self.subject.digest, "drawing": drawing});
-        }
-        let descriptor = self.subject.lifecycle.descriptor();
+        let descriptor = match &subject.says {
+            Says::Policy(lifecycle) => json!(lifecycle.descriptor()),
+            Says::Handler(descriptor) => json!(**descriptor),
+        };
         json!({
-            "kind": descriptor.kind,
-            "name": descriptor.name,
-            "version": descriptor.version,
-            "digest": self.subject.digest,
-            "size_bytes": self.subject.size_bytes,
-            "exports": exports(&self.subject),
-            "imports": self.subject.inspected.imports,
-            "wit": wit(&self.subject),
+            "kind": subject.kind(),
+            "name": subject.name(),
+            "version": subject.version(),
+            "digest": subject.digest,
+            "size_bytes": subject.size_bytes,
+            "exports": exports(subject),
+            "imports": subject.inspected.imports,
+            "wit": wit(subject),
             "limits": limits_json(self.limits),
-            "warnings": self.subject.warnings,
+            "warnings": subject.warnings,
             "descriptor": descriptor,
         })
     }
 
     fn text(&self, page: &Page) -> Text {
-        if self.form == Form::Matrix {
-            return draw::matrix_text(&self.subject.lifecycle, page);
-        }
-        match self.drawing() {
+        match &self.drawn {
+            Drawn::Matrix(lifecycle) => draw::matrix_text(lifecycle, page),
             // A drawing's text was escaped for its own format, and for a terminal here.
-            Some(drawing) => Text::lines(&drawing),
-            None => self.words(page),
+            Drawn::Drawing(drawing) => Text::lines(drawing),
+            Drawn::Nothing => self.words(page),
         }
     }
 }
 
 impl Shown {
     fn words(&self, page: &Page) -> Text {
-        let descriptor = self.subject.lifecycle.descriptor();
-        let label = descriptor.label();
+        let label = format!("{}@{}", self.subject.name(), self.subject.version());
         let name = Text::styled(Style::Strong, &label).and("  ");
         let beside = label.chars().count() + 2;
-        let mut text = Text::hanging(name, beside, &descriptor.summary, page);
+        let mut text = Text::hanging(name, beside, self.subject.summary(), page);
         let mut add = |name: &str, value: String| {
             if !value.is_empty() {
                 let name = Text::styled(Style::Dim, format!("{name:<9}")).and(" ");
                 text.line(Text::hanging(name, 10, value, page));
             }
         };
-        add("kind", descriptor.kind.clone());
+        add("kind", self.subject.kind().to_owned());
         add("digest", self.subject.digest.clone());
         add("size", format!("{} bytes", self.subject.size_bytes));
         add("exports", exports(&self.subject).join(", "));
@@ -165,41 +176,60 @@ impl Shown {
         for warning in &self.subject.warnings {
             add("", warning.clone());
         }
-        for (heading, lines) in [
-            (
-                "Statuses",
-                draw::status_lines(&self.subject.lifecycle, self.current.as_deref()),
-            ),
-            ("Edges", draw::edge_lines(&self.subject.lifecycle)),
-            (
-                "Fields",
-                descriptor
-                    .fields
-                    .iter()
-                    .map(|f| format!("{}: {}", f.name, f.kind.words()))
-                    .collect(),
-            ),
-            (
-                "Reason codes",
-                descriptor
-                    .reason_codes
-                    .iter()
-                    .map(|reason| reason.code.clone())
-                    .collect(),
-            ),
-            (
-                "Parameters",
-                descriptor
-                    .parameters
-                    .iter()
-                    .map(|p| format!("{} = {}", p.name, p.default))
-                    .collect(),
-            ),
-        ] {
+        let sections = match &self.subject.says {
+            Says::Policy(lifecycle) => of_policy(lifecycle, self.current.as_deref()),
+            Says::Handler(descriptor) => of_handler(descriptor),
+        };
+        for (heading, lines) in sections {
             section(&mut text, heading, &lines, page);
         }
         text
     }
+}
+
+/// A heading and its lines.
+type Section = (&'static str, Vec<String>);
+
+fn of_policy(lifecycle: &Lifecycle, current: Option<&str>) -> Vec<Section> {
+    let descriptor = lifecycle.descriptor();
+    let fields = descriptor.fields.iter();
+    let codes = descriptor.reason_codes.iter();
+    vec![
+        ("Statuses", draw::status_lines(lifecycle, current)),
+        ("Edges", draw::edge_lines(lifecycle)),
+        (
+            "Fields",
+            fields
+                .map(|field| format!("{}: {}", field.name, field.kind.words()))
+                .collect(),
+        ),
+        ("Reason codes", codes.map(|reason| reason.code.clone()).collect()),
+        ("Parameters", parameters(&descriptor.parameters)),
+    ]
+}
+
+fn of_handler(descriptor: &HandlerDescriptor) -> Vec<Section> {
+    vec![
+        ("Transports", descriptor.transports.clone()),
+        ("Parameters", parameters(&descriptor.config)),
+    ]
+}
+
+fn parameters(declared: &[Parameter]) -> Vec<String> {
+    let line = |parameter: &Parameter| {
+        let value = match &parameter.default {
+            Value::Null => "must be set".to_owned(),
+            default => default.to_string(),
+        };
+        let choices: Vec<String> = parameter.choices.iter().map(Value::to_string).collect();
+        let choices = if choices.is_empty() {
+            String::new()
+        } else {
+            format!(" of {}", choices.join(", "))
+        };
+        format!("{} = {value}{choices}  {}", parameter.name, parameter.summary)
+    };
+    declared.iter().map(line).collect()
 }
 
 fn section(text: &mut Text, heading: &str, lines: &[String], page: &Page) {

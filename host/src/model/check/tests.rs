@@ -373,6 +373,17 @@ fn verdicts_give_every_ending_a_meaning() {
 }
 
 #[test]
+fn no_policy_is_for_handlers() {
+    refused(
+        "session",
+        "/kind",
+        json!("handler"),
+        "kind",
+        "no entity is of that kind",
+    );
+}
+
+#[test]
 fn parameters_have_defaults_that_fit() {
     let refused = |value, place, words| refused("session", "/parameters/-", value, place, words);
     refused(parameter(&json!("three"), &[]), "parameters[0]", "takes a whole number");

@@ -147,19 +147,6 @@ fn a_strangers_words_cannot_paint_the_terminal() {
 }
 
 #[test]
-fn a_handler_is_no_policy() {
-    let text = r#"(component
-        (core module $m (func (export "f")))
-        (core instance $i (instantiate $m))
-        (func $f (canon lift (core func $i "f")))
-        (instance $n (export "describe" (func $f)))
-        (export "runwarden:notify/notifier@0.1.0" (instance $n)))"#;
-    let found = problems(&wat::parse_str(text).unwrap());
-    assert_eq!(found[0].0, "exports");
-    assert!(found[0].1.contains("a handler"), "{found:?}");
-}
-
-#[test]
 fn each_limit_ends_the_call_as_a_fault_of_its_own() {
     let bytes = runwarden_bundled::POLICIES[0].component;
     let tight = |change: fn(&mut Limits)| {

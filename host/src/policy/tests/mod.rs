@@ -11,6 +11,7 @@ mod calls;
 mod determinism;
 mod fake;
 mod guests;
+mod handlers;
 mod install;
 mod limits;
 mod shapes;

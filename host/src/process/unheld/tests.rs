@@ -130,6 +130,28 @@ fn each_member_is_asked_once() {
     assert_eq!(set.ask(Signal::CONT), Signalled::default());
 }
 
+#[test]
+fn whoever_is_killed_with_its_group_counts_as_signalled() {
+    use std::os::unix::process::CommandExt as _;
+    let in_group = |group: i32| {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("600").env_clear().process_group(group);
+        Sleeper(command.stdin(Stdio::null()).spawn().expect("sleep"))
+    };
+    for _ in 0..50 {
+        let leader = in_group(0);
+        let _member = in_group(leader.pid());
+        let traces = Traces {
+            worker: capture(leader.pid(), &place(), "").ok(),
+            token: token("counted"),
+            ..Traces::default()
+        };
+        let mut set = UnheldSet::new(&traces, &place());
+        set.look();
+        assert_eq!(set.kill(), Signalled { sent: 2, denied: 0 });
+    }
+}
+
 /// A cgroup of the test, where it may make one; removed with it.
 struct Group(PathBuf);
 

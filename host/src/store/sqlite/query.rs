@@ -153,6 +153,9 @@ fn narrow(walk: &mut Walk, query: &EntityQuery, statuses: &[String]) {
             walk.and(" AND o.value = ?)", value.clone());
         }
     }
+    if let Some(kind) = &query.except_kind {
+        walk.and(" AND e.kind <> ?", kind.clone());
+    }
     if let Some(name) = &query.name {
         walk.and(" AND e.name = ?", name.clone());
     }

@@ -9,7 +9,8 @@
 //! The intent is durable first: in the store, and in the run directory, which is what counts while the store cannot be
 //! written. The shim, which alone can see the set end, stops it; where it is gone the killer does. Then the end is
 //! recorded, by the finishing command or by the killer, whoever comes first: from the same files, so the result is the
-//! same. If we die half-way the shims go on with what was asked of them, and the next command records it.
+//! same. A runtime that an entity has beside its newest is found by the walk when the newest is stopped, and lingers until
+//! then. If we die half-way the shims go on with what was asked of them, and the next command records it.
 
 mod budget;
 mod declare;
@@ -23,6 +24,7 @@ mod walk;
 pub use declare::declare_gone;
 pub use report::{KillPlan, KillResult, Killed, Killing, Planned};
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -160,23 +162,32 @@ struct Told {
     /// The one above each, in order of discovery.
     above: Vec<(i64, Option<i64>)>,
     failed: HashSet<i64>,
+    /// Runtimes that were acted on.
+    runtimes: HashSet<i64>,
     failures: Vec<(String, Error)>,
 }
 
 impl Told {
     fn knows(&self, found: &Walk, planned: &PlannedKill) -> bool {
         let row = found.nodes[planned.node].entity.row;
-        self.reports.contains_key(&row) || self.failed.contains(&row)
+        let runtime = found.runtimes[planned.node].as_ref();
+        let is_told = self.reports.contains_key(&row) || self.failed.contains(&row);
+        is_told && runtime.is_none_or(|runtime| self.runtimes.contains(&runtime.id))
     }
 
     fn add(&mut self, found: &Walk, place: usize, outcome: Result<Killed, Error>) {
         let entity = &found.nodes[place].entity;
         let above = found.above[place].map(|above| found.nodes[above].entity.row);
+        self.runtimes
+            .extend(found.runtimes[place].as_ref().map(|runtime| runtime.id));
         match outcome {
-            Ok(killed) => {
-                self.above.push((entity.row, above));
-                self.reports.insert(entity.row, killed);
-            }
+            Ok(killed) => match self.reports.entry(entity.row) {
+                Entry::Occupied(told) => told.into_mut().add(killed),
+                Entry::Vacant(new) => {
+                    new.insert(killed);
+                    self.above.push((entity.row, above));
+                }
+            },
             Err(error) => {
                 self.failed.insert(entity.row);
                 self.failures.push((entity.reference.to_string(), error));

@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::model::{Cause, Entity, KillRow, Reason, Runtime, RuntimeState, SeenGone, Transition};
 use crate::store::RuntimeUpdate;
 use crate::verbs::settle::open_below;
-use crate::verbs::transition::{TransitionOutcome, write};
+use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
 /// An end as it is to be written.
 pub(super) struct End<'a> {
@@ -64,7 +64,7 @@ pub(super) fn end(
         }
     }
     let update = runtime.map(|runtime| stopped(host, runtime));
-    let outcome = write(host, entity, &command, update.as_slice())?;
+    let outcome = write(host, entity, &command, &Beside::runtimes(update.as_slice()))?;
     let report = Killed {
         stopped: end.proof.is_some(),
         proof: end.proof.map(str::to_owned),

@@ -113,6 +113,19 @@ impl Killed {
         }
     }
 
+    /// Adds what came of another of its runtimes: the status is told by the first, what is not done by either.
+    pub(super) fn add(&mut self, other: Self) {
+        self.status = other.status;
+        self.survivors.extend(other.survivors);
+        self.children.extend(other.children);
+        if self.result.is_complete() && !other.result.is_complete() {
+            self.result = other.result;
+            self.signal = other.signal;
+            self.message = other.message;
+        }
+        self.stopped &= other.stopped;
+    }
+
     /// Whether it and everything below it is as it was asked for.
     pub fn is_complete(&self) -> bool {
         self.result.is_complete() && self.children.iter().all(Self::is_complete)

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Asked, Entity, KillNode, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
 use crate::store::{Scope, StoreError};
-use crate::verbs::identity::{standing, taken_over, unreadable};
+use crate::verbs::identity::{is_changing_hands, standing, unreadable};
 use crate::verbs::settle::settle;
 
 /// What was found.
@@ -103,8 +103,7 @@ impl Look<'_> {
         let Some(runtime) = newest(host, entity)? else {
             return Ok((fresh(host, entity)?, None, Standing::Nothing));
         };
-        // What cannot be read is told by the look that follows.
-        let runtime = taken_over(host, runtime.clone()).unwrap_or(runtime);
+        let runtime = self.in_new_hands(runtime);
         // Before the exit file is read: a shim that is gone had written it.
         let standing = standing(host, &runtime).unwrap_or_else(|error| unreadable(&error));
         let settled = self.settled(fresh(host, entity)?)?;
@@ -112,6 +111,21 @@ impl Look<'_> {
             None => (fresh(host, &settled)?, None, Standing::Nothing),
             Some(runtime) => (settled, Some(runtime), standing),
         })
+    }
+
+    /// The row as it is once a shim that is just taking the set over is recorded, if that comes in time. What cannot be read
+    /// is told by the look that follows.
+    fn in_new_hands(&mut self, runtime: Runtime) -> Runtime {
+        let host = self.host;
+        let mut newest = runtime;
+        let _ = self.budget.wait_for(|| {
+            if !is_changing_hands(host, &newest).unwrap_or(false) {
+                return Some(());
+            }
+            newest = host.store().runtime(newest.id).ok()??;
+            None
+        });
+        newest
     }
 
     fn settled(&mut self, entity: Entity) -> Result<Entity, Error> {
@@ -145,5 +159,5 @@ fn fresh(host: &Host, entity: &Entity) -> Result<Entity, Error> {
 /// The newest runtime of an entity that is not stopped.
 pub(super) fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back().filter(|runtime| !runtime.is_stopped()))
+    Ok(runtimes.into_iter().rfind(|runtime| !runtime.is_stopped()))
 }

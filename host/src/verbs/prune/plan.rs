@@ -10,7 +10,7 @@ use crate::model::{
     Entity, Fate, Hold, LogUse, Protected, Shim, Timestamp, directory_fate, ended_at, hold, logs_over, record_fate,
     stray_fate,
 };
-use crate::process::{Found, RunDir, ShimLock, directories_below};
+use crate::process::{Found, RunDir, ShimLock, directories_below, path_of, usage};
 use crate::store::{Journal, JournalPage, Scope};
 use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
 use crate::verbs::settle::settle;
@@ -113,7 +113,7 @@ impl Step {
             reference: Some(node.entity.reference.to_string()),
             path: found.map(|found| found.path.clone()),
             rows: 0,
-            bytes: found.map_or(0, |found| found.bytes),
+            bytes: 0,
             since: ended_at(&node.entity),
             outcome: PruneOutcome::Planned,
         };
@@ -123,6 +123,15 @@ impl Step {
             version: node.entity.version,
         });
         Self { item, act }
+    }
+
+    /// Counts everything that goes with the entity.
+    fn measured(mut self, host: &Host, node: &Node) -> Self {
+        let own = node.resources.iter().map(|resource| path_of(&resource.directory));
+        let run = node.directory(host).path().to_owned();
+        let all = own.chain([run]).map(|directory| usage(&directory, |_| true).bytes);
+        self.item.bytes = all.sum();
+        self
     }
 
     /// The entity whose record goes.
@@ -161,7 +170,7 @@ fn records(host: &Host, asked: &Pruning, protected: &[Protected]) -> Result<Vec<
         if record_fate(&asked.retention, &node.entity, held, now) != Fate::Due {
             continue;
         }
-        let mut step = Step::of(PruneKind::Record, &node, None);
+        let mut step = Step::of(PruneKind::Record, &node, None).measured(host, &node);
         match directories_doubt(host, &node, protected) {
             Some(why) => step.item.outcome = PruneOutcome::Kept(why),
             None => _ = going.insert(node.entity.row),
@@ -214,7 +223,7 @@ fn judge_directory(
 ) {
     let held = held(host, &node);
     if directory_fate(&asked.retention, &node.entity, held, host.now()) == Fate::Due {
-        let mut step = Step::of(PruneKind::Directories, &node, Some(found));
+        let mut step = Step::of(PruneKind::Directories, &node, Some(found)).measured(host, &node);
         if let Some(why) = directories_doubt(host, &node, protected) {
             step.item.outcome = PruneOutcome::Kept(why);
         }
@@ -252,7 +261,7 @@ fn stray(host: &Host, asked: &Pruning, found: Found, protected: &[Protected]) ->
         reference: None,
         path: Some(found.path.clone()),
         rows: 0,
-        bytes: found.bytes,
+        bytes: usage(&found.path, |_| true).bytes,
         since: changed_at,
         outcome,
     };

@@ -59,7 +59,7 @@ pub struct PruneItem {
     pub path: Option<PathBuf>,
     /// Rows of a journal; 0 for all else.
     pub rows: usize,
-    /// What its files take as far as that was looked at, in bytes.
+    /// What all files take that go with it, in bytes; 0 for journals.
     pub bytes: u64,
     /// When its age began.
     pub since: Timestamp,

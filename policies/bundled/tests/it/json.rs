@@ -1,19 +1,19 @@
 //! A descriptor as JSON: every key, in the order of the WIT, in snake case.
 
 use runwarden_kit::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, ExtField, Field, HealthThreshold, KillRow, LeaseRule, Outcome,
-    Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, ExtField, Field, HandlerDescriptor, HealthThreshold, KillRow,
+    LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 /// Indented by two spaces, with a final newline.
-pub(crate) fn pretty(table: &Descriptor) -> String {
+pub(crate) fn pretty(table: &impl ToJson) -> String {
     let text = serde_json::to_string_pretty(&table.json()).expect("it is plain data");
     text + "\n"
 }
 
-enum Json {
+pub(crate) enum Json {
     Value(Value),
     List(Vec<Json>),
     Record(Vec<(&'static str, Json)>),
@@ -35,7 +35,7 @@ impl Serialize for Json {
     }
 }
 
-trait ToJson {
+pub(crate) trait ToJson {
     fn json(&self) -> Json;
 }
 
@@ -78,6 +78,7 @@ record! {
         emits_events, measures_end, execution, verdicts, kill, lease, delivery, retry, health,
         parameters, reads, ext,
     }
+    HandlerDescriptor { name, version, summary, config, transports, ext }
 }
 
 impl ToJson for Parameter {

@@ -1,6 +1,6 @@
 //! The tables of all policies, as their own crates describe them.
 
-use runwarden_kit::{Descriptor, Policy};
+use runwarden_kit::{Descriptor, HandlerDescriptor, Notifier, Policy};
 
 /// Directory below `policies/lifecycle` and table, in the order of `POLICIES`.
 pub(crate) fn all() -> [(&'static str, Descriptor); 9] {
@@ -20,6 +20,15 @@ pub(crate) fn all() -> [(&'static str, Descriptor); 9] {
             runwarden_policy_schedule_run_v2::ScheduleRun::describe(),
         ),
         ("dispatch", runwarden_policy_dispatch::Dispatch::describe()),
+    ]
+}
+
+/// Directory below `policies/notify` and what the handler says of itself, in the order of `HANDLERS`.
+pub(crate) fn handlers() -> [(&'static str, HandlerDescriptor); 3] {
+    [
+        ("exec", runwarden_handler_exec::Exec::describe()),
+        ("webhook", runwarden_handler_webhook::Webhook::describe()),
+        ("file", runwarden_handler_file::File::describe()),
     ]
 }
 

@@ -22,6 +22,8 @@ pub mod exports {
                 pub type ExtField = super::super::super::super::__with_name1::ExtField;
                 pub type Fault = super::super::super::super::__with_name1::Fault;
                 pub type JsonText = super::super::super::super::__with_name1::JsonText;
+                pub type NamedJson = super::super::super::super::__with_name1::NamedJson;
+                pub type Parameter = super::super::super::super::__with_name1::Parameter;
                 pub type TimestampMs = super::super::super::super::__with_name1::TimestampMs;
                 #[derive(Clone, PartialEq)]
                 pub struct Descriptor {
@@ -29,8 +31,8 @@ pub mod exports {
                     /// Semantic version.
                     pub version: _rt::String,
                     pub summary: _rt::String,
-                    /// JSON Schema of the configuration that a binding gives.
-                    pub config_schema: JsonText,
+                    /// What a binding may configure.
+                    pub config: _rt::Vec<Parameter>,
                     /// Transports that its destinations may use: exec, webhook, file.
                     pub transports: _rt::Vec<_rt::String>,
                     pub ext: _rt::Vec<ExtField>,
@@ -44,13 +46,13 @@ pub mod exports {
                             .field("name", &self.name)
                             .field("version", &self.version)
                             .field("summary", &self.summary)
-                            .field("config-schema", &self.config_schema)
+                            .field("config", &self.config)
                             .field("transports", &self.transports)
                             .field("ext", &self.ext)
                             .finish()
                     }
                 }
-                /// A terminal or announced event. `json` is the whole envelope; the rest is there for filters.
+                /// A terminal or announced event. `json` is the whole envelope; the rest spares a handler reading it.
                 #[derive(Clone, PartialEq)]
                 pub struct Envelope {
                     pub event_id: _rt::String,
@@ -88,7 +90,9 @@ pub mod exports {
                 #[derive(Clone, PartialEq)]
                 pub struct Binding {
                     pub name: _rt::String,
-                    pub config: JsonText,
+                    /// A value for each parameter that the descriptor names, defaults filled in.
+                    pub config: _rt::Vec<NamedJson>,
+                    /// Sorted.
                     pub destinations: _rt::Vec<_rt::String>,
                     pub ext: _rt::Vec<ExtField>,
                 }
@@ -109,10 +113,15 @@ pub mod exports {
                 pub struct PlannedDispatch {
                     /// One of the binding's destinations, by name.
                     pub destination: _rt::String,
+                    /// What every attempt sends. For a file one line of JSON, without its end; for a program that takes it as an
+                    /// argument no NUL.
                     pub body: _rt::Vec<u8>,
-                    /// Distinguishes the dispatches of one plan when the handler has a reason to; the host adds the event and its own name.
+                    /// Names this dispatch among those of its plan: letters, digits, dots, dashes, underscores. None: its place in the
+                    /// plan does. The host adds the event and the binding, so that a plan made twice is sent once.
                     pub dedup_key: ::core::option::Option<_rt::String>,
+                    /// Not sent after this: never before the event, at most 366 days after it.
                     pub deadline: ::core::option::Option<TimestampMs>,
+                    /// The receiver presents the token that comes with it, or it is sent again.
                     pub wants_acknowledgement: bool,
                     pub ext: _rt::Vec<ExtField>,
                 }
@@ -141,7 +150,7 @@ pub mod exports {
                             name: name2,
                             version: version2,
                             summary: summary2,
-                            config_schema: config_schema2,
+                            config: config2,
                             transports: transports2,
                             ext: ext2,
                         } = result0;
@@ -171,34 +180,32 @@ pub mod exports {
                         *ptr1
                             .add(4 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = ptr5.cast_mut();
-                        let vec6 = (config_schema2.into_bytes()).into_boxed_slice();
-                        let ptr6 = vec6.as_ptr().cast::<u8>();
-                        let len6 = vec6.len();
-                        ::core::mem::forget(vec6);
-                        *ptr1
-                            .add(7 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len6;
-                        *ptr1
-                            .add(6 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = ptr6.cast_mut();
-                        let vec8 = transports2;
-                        let len8 = vec8.len();
-                        let layout8 = _rt::alloc::Layout::from_size_align(
-                                vec8.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                        let vec17 = config2;
+                        let len17 = vec17.len();
+                        let layout17 = _rt::alloc::Layout::from_size_align(
+                                vec17.len() * (12 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             )
                             .unwrap();
-                        let (result8, _cleanup8) = wit_bindgen::rt::Cleanup::new(
-                            layout8,
+                        let (result17, _cleanup17) = wit_bindgen::rt::Cleanup::new(
+                            layout17,
                         );
-                        if let Some(cleanup) = _cleanup8 {
+                        if let Some(cleanup) = _cleanup17 {
                             cleanup.forget();
                         }
-                        for (i, e) in vec8.into_iter().enumerate() {
-                            let base = result8
-                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                        for (i, e) in vec17.into_iter().enumerate() {
+                            let base = result17
+                                .add(i * (12 * ::core::mem::size_of::<*const u8>()));
                             {
-                                let vec7 = (e.into_bytes()).into_boxed_slice();
+                                let super::super::super::super::__with_name1::Parameter {
+                                    name: name6,
+                                    kind: kind6,
+                                    default: default6,
+                                    choices: choices6,
+                                    summary: summary6,
+                                    ext: ext6,
+                                } = e;
+                                let vec7 = (name6.into_bytes()).into_boxed_slice();
                                 let ptr7 = vec7.as_ptr().cast::<u8>();
                                 let len7 = vec7.len();
                                 ::core::mem::forget(vec7);
@@ -206,57 +213,207 @@ pub mod exports {
                                     .add(::core::mem::size_of::<*const u8>())
                                     .cast::<usize>() = len7;
                                 *base.add(0).cast::<*mut u8>() = ptr7.cast_mut();
+                                let vec8 = (kind6.into_bytes()).into_boxed_slice();
+                                let ptr8 = vec8.as_ptr().cast::<u8>();
+                                let len8 = vec8.len();
+                                ::core::mem::forget(vec8);
+                                *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len8;
+                                *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr8.cast_mut();
+                                let vec9 = (default6.into_bytes()).into_boxed_slice();
+                                let ptr9 = vec9.as_ptr().cast::<u8>();
+                                let len9 = vec9.len();
+                                ::core::mem::forget(vec9);
+                                *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len9;
+                                *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr9.cast_mut();
+                                let vec11 = choices6;
+                                let len11 = vec11.len();
+                                let layout11 = _rt::alloc::Layout::from_size_align(
+                                        vec11.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result11, _cleanup11) = wit_bindgen::rt::Cleanup::new(
+                                    layout11,
+                                );
+                                if let Some(cleanup) = _cleanup11 {
+                                    cleanup.forget();
+                                }
+                                for (i, e) in vec11.into_iter().enumerate() {
+                                    let base = result11
+                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let vec10 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr10 = vec10.as_ptr().cast::<u8>();
+                                        let len10 = vec10.len();
+                                        ::core::mem::forget(vec10);
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len10;
+                                        *base.add(0).cast::<*mut u8>() = ptr10.cast_mut();
+                                    }
+                                }
+                                *base
+                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len11;
+                                *base
+                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result11;
+                                let vec12 = (summary6.into_bytes()).into_boxed_slice();
+                                let ptr12 = vec12.as_ptr().cast::<u8>();
+                                let len12 = vec12.len();
+                                ::core::mem::forget(vec12);
+                                *base
+                                    .add(9 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len12;
+                                *base
+                                    .add(8 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr12.cast_mut();
+                                let vec16 = ext6;
+                                let len16 = vec16.len();
+                                let layout16 = _rt::alloc::Layout::from_size_align(
+                                        vec16.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result16, _cleanup16) = wit_bindgen::rt::Cleanup::new(
+                                    layout16,
+                                );
+                                if let Some(cleanup) = _cleanup16 {
+                                    cleanup.forget();
+                                }
+                                for (i, e) in vec16.into_iter().enumerate() {
+                                    let base = result16
+                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let super::super::super::super::__with_name1::ExtField {
+                                            key: key13,
+                                            json: json13,
+                                            critical: critical13,
+                                        } = e;
+                                        let vec14 = (key13.into_bytes()).into_boxed_slice();
+                                        let ptr14 = vec14.as_ptr().cast::<u8>();
+                                        let len14 = vec14.len();
+                                        ::core::mem::forget(vec14);
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len14;
+                                        *base.add(0).cast::<*mut u8>() = ptr14.cast_mut();
+                                        let vec15 = (json13.into_bytes()).into_boxed_slice();
+                                        let ptr15 = vec15.as_ptr().cast::<u8>();
+                                        let len15 = vec15.len();
+                                        ::core::mem::forget(vec15);
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len15;
+                                        *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr15.cast_mut();
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (match critical13 {
+                                            true => 1,
+                                            false => 0,
+                                        }) as u8;
+                                    }
+                                }
+                                *base
+                                    .add(11 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len16;
+                                *base
+                                    .add(10 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result16;
+                            }
+                        }
+                        *ptr1
+                            .add(7 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>() = len17;
+                        *ptr1
+                            .add(6 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>() = result17;
+                        let vec19 = transports2;
+                        let len19 = vec19.len();
+                        let layout19 = _rt::alloc::Layout::from_size_align(
+                                vec19.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            )
+                            .unwrap();
+                        let (result19, _cleanup19) = wit_bindgen::rt::Cleanup::new(
+                            layout19,
+                        );
+                        if let Some(cleanup) = _cleanup19 {
+                            cleanup.forget();
+                        }
+                        for (i, e) in vec19.into_iter().enumerate() {
+                            let base = result19
+                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let vec18 = (e.into_bytes()).into_boxed_slice();
+                                let ptr18 = vec18.as_ptr().cast::<u8>();
+                                let len18 = vec18.len();
+                                ::core::mem::forget(vec18);
+                                *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len18;
+                                *base.add(0).cast::<*mut u8>() = ptr18.cast_mut();
                             }
                         }
                         *ptr1
                             .add(9 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len8;
+                            .cast::<usize>() = len19;
                         *ptr1
                             .add(8 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = result8;
-                        let vec12 = ext2;
-                        let len12 = vec12.len();
-                        let layout12 = _rt::alloc::Layout::from_size_align(
-                                vec12.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                            .cast::<*mut u8>() = result19;
+                        let vec23 = ext2;
+                        let len23 = vec23.len();
+                        let layout23 = _rt::alloc::Layout::from_size_align(
+                                vec23.len() * (5 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             )
                             .unwrap();
-                        let (result12, _cleanup12) = wit_bindgen::rt::Cleanup::new(
-                            layout12,
+                        let (result23, _cleanup23) = wit_bindgen::rt::Cleanup::new(
+                            layout23,
                         );
-                        if let Some(cleanup) = _cleanup12 {
+                        if let Some(cleanup) = _cleanup23 {
                             cleanup.forget();
                         }
-                        for (i, e) in vec12.into_iter().enumerate() {
-                            let base = result12
+                        for (i, e) in vec23.into_iter().enumerate() {
+                            let base = result23
                                 .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                             {
                                 let super::super::super::super::__with_name1::ExtField {
-                                    key: key9,
-                                    json: json9,
-                                    critical: critical9,
+                                    key: key20,
+                                    json: json20,
+                                    critical: critical20,
                                 } = e;
-                                let vec10 = (key9.into_bytes()).into_boxed_slice();
-                                let ptr10 = vec10.as_ptr().cast::<u8>();
-                                let len10 = vec10.len();
-                                ::core::mem::forget(vec10);
+                                let vec21 = (key20.into_bytes()).into_boxed_slice();
+                                let ptr21 = vec21.as_ptr().cast::<u8>();
+                                let len21 = vec21.len();
+                                ::core::mem::forget(vec21);
                                 *base
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len10;
-                                *base.add(0).cast::<*mut u8>() = ptr10.cast_mut();
-                                let vec11 = (json9.into_bytes()).into_boxed_slice();
-                                let ptr11 = vec11.as_ptr().cast::<u8>();
-                                let len11 = vec11.len();
-                                ::core::mem::forget(vec11);
+                                    .cast::<usize>() = len21;
+                                *base.add(0).cast::<*mut u8>() = ptr21.cast_mut();
+                                let vec22 = (json20.into_bytes()).into_boxed_slice();
+                                let ptr22 = vec22.as_ptr().cast::<u8>();
+                                let len22 = vec22.len();
+                                ::core::mem::forget(vec22);
                                 *base
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len11;
+                                    .cast::<usize>() = len22;
                                 *base
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = ptr11.cast_mut();
+                                    .cast::<*mut u8>() = ptr22.cast_mut();
                                 *base
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (match critical9 {
+                                    .cast::<u8>() = (match critical20 {
                                     true => 1,
                                     false => 0,
                                 }) as u8;
@@ -264,10 +421,10 @@ pub mod exports {
                         }
                         *ptr1
                             .add(11 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len12;
+                            .cast::<usize>() = len23;
                         *ptr1
                             .add(10 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = result12;
+                            .cast::<*mut u8>() = result23;
                         ptr1
                     }
                 }
@@ -300,60 +457,153 @@ pub mod exports {
                         let l7 = *arg0
                             .add(7 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
-                        _rt::cabi_dealloc(l6, l7, 1);
-                        let l8 = *arg0
-                            .add(8 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>();
-                        let l9 = *arg0
-                            .add(9 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>();
-                        let base12 = l8;
-                        let len12 = l9;
-                        for i in 0..len12 {
-                            let base = base12
-                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                        let base28 = l6;
+                        let len28 = l7;
+                        for i in 0..len28 {
+                            let base = base28
+                                .add(i * (12 * ::core::mem::size_of::<*const u8>()));
                             {
-                                let l10 = *base.add(0).cast::<*mut u8>();
-                                let l11 = *base
+                                let l8 = *base.add(0).cast::<*mut u8>();
+                                let l9 = *base
                                     .add(::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                _rt::cabi_dealloc(l10, l11, 1);
-                            }
-                        }
-                        _rt::cabi_dealloc(
-                            base12,
-                            len12 * (2 * ::core::mem::size_of::<*const u8>()),
-                            ::core::mem::size_of::<*const u8>(),
-                        );
-                        let l13 = *arg0
-                            .add(10 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>();
-                        let l14 = *arg0
-                            .add(11 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>();
-                        let base19 = l13;
-                        let len19 = l14;
-                        for i in 0..len19 {
-                            let base = base19
-                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
-                            {
-                                let l15 = *base.add(0).cast::<*mut u8>();
-                                let l16 = *base
-                                    .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                _rt::cabi_dealloc(l15, l16, 1);
-                                let l17 = *base
+                                _rt::cabi_dealloc(l8, l9, 1);
+                                let l10 = *base
                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>();
-                                let l18 = *base
+                                let l11 = *base
                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
-                                _rt::cabi_dealloc(l17, l18, 1);
+                                _rt::cabi_dealloc(l10, l11, 1);
+                                let l12 = *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l13 = *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l12, l13, 1);
+                                let l14 = *base
+                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l15 = *base
+                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base18 = l14;
+                                let len18 = l15;
+                                for i in 0..len18 {
+                                    let base = base18
+                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let l16 = *base.add(0).cast::<*mut u8>();
+                                        let l17 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l16, l17, 1);
+                                    }
+                                }
+                                _rt::cabi_dealloc(
+                                    base18,
+                                    len18 * (2 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l19 = *base
+                                    .add(8 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l20 = *base
+                                    .add(9 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l19, l20, 1);
+                                let l21 = *base
+                                    .add(10 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l22 = *base
+                                    .add(11 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base27 = l21;
+                                let len27 = l22;
+                                for i in 0..len27 {
+                                    let base = base27
+                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let l23 = *base.add(0).cast::<*mut u8>();
+                                        let l24 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l23, l24, 1);
+                                        let l25 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l26 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l25, l26, 1);
+                                    }
+                                }
+                                _rt::cabi_dealloc(
+                                    base27,
+                                    len27 * (5 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
                             }
                         }
                         _rt::cabi_dealloc(
-                            base19,
-                            len19 * (5 * ::core::mem::size_of::<*const u8>()),
+                            base28,
+                            len28 * (12 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let l29 = *arg0
+                            .add(8 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l30 = *arg0
+                            .add(9 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base33 = l29;
+                        let len33 = l30;
+                        for i in 0..len33 {
+                            let base = base33
+                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let l31 = *base.add(0).cast::<*mut u8>();
+                                let l32 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l31, l32, 1);
+                            }
+                        }
+                        _rt::cabi_dealloc(
+                            base33,
+                            len33 * (2 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let l34 = *arg0
+                            .add(10 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l35 = *arg0
+                            .add(11 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base40 = l34;
+                        let len40 = l35;
+                        for i in 0..len40 {
+                            let base = base40
+                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let l36 = *base.add(0).cast::<*mut u8>();
+                                let l37 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l36, l37, 1);
+                                let l38 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l39 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l38, l39, 1);
+                            }
+                        }
+                        _rt::cabi_dealloc(
+                            base40,
+                            len40 * (5 * ::core::mem::size_of::<*const u8>()),
                             ::core::mem::size_of::<*const u8>(),
                         );
                     }
@@ -362,7 +612,7 @@ pub mod exports {
                 #[allow(non_snake_case, unused_unsafe)]
                 pub unsafe fn _export_plan_cabi<T_: Guest>(arg0: *mut u8) -> *mut u8 {
                     unsafe {
-                        let result55 = {
+                        let result61 = {
                             let l0 = *arg0.add(0).cast::<*mut u8>();
                             let l1 = *arg0
                                 .add(::core::mem::size_of::<*const u8>())
@@ -512,28 +762,28 @@ pub mod exports {
                             let l37 = *arg0
                                 .add(16 + 19 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let len38 = l37;
-                            let bytes38 = _rt::Vec::from_raw_parts(
-                                l36.cast(),
-                                len38,
-                                len38,
-                            );
-                            let l39 = *arg0
-                                .add(16 + 20 * ::core::mem::size_of::<*const u8>())
-                                .cast::<*mut u8>();
-                            let l40 = *arg0
-                                .add(16 + 21 * ::core::mem::size_of::<*const u8>())
-                                .cast::<usize>();
-                            let base44 = l39;
-                            let len44 = l40;
+                            let base44 = l36;
+                            let len44 = l37;
                             let mut result44 = _rt::Vec::with_capacity(len44);
                             for i in 0..len44 {
                                 let base = base44
-                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                    .add(i * (4 * ::core::mem::size_of::<*const u8>()));
                                 let e44 = {
-                                    let l41 = *base.add(0).cast::<*mut u8>();
-                                    let l42 = *base
+                                    let l38 = *base.add(0).cast::<*mut u8>();
+                                    let l39 = *base
                                         .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len40 = l39;
+                                    let bytes40 = _rt::Vec::from_raw_parts(
+                                        l38.cast(),
+                                        len40,
+                                        len40,
+                                    );
+                                    let l41 = *base
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l42 = *base
+                                        .add(3 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
                                     let len43 = l42;
                                     let bytes43 = _rt::Vec::from_raw_parts(
@@ -541,28 +791,31 @@ pub mod exports {
                                         len43,
                                         len43,
                                     );
-                                    _rt::string_lift(bytes43)
+                                    super::super::super::super::__with_name1::NamedJson {
+                                        name: _rt::string_lift(bytes40),
+                                        json: _rt::string_lift(bytes43),
+                                    }
                                 };
                                 result44.push(e44);
                             }
                             _rt::cabi_dealloc(
                                 base44,
-                                len44 * (2 * ::core::mem::size_of::<*const u8>()),
+                                len44 * (4 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
                             let l45 = *arg0
-                                .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                                .add(16 + 20 * ::core::mem::size_of::<*const u8>())
                                 .cast::<*mut u8>();
                             let l46 = *arg0
-                                .add(16 + 23 * ::core::mem::size_of::<*const u8>())
+                                .add(16 + 21 * ::core::mem::size_of::<*const u8>())
                                 .cast::<usize>();
-                            let base54 = l45;
-                            let len54 = l46;
-                            let mut result54 = _rt::Vec::with_capacity(len54);
-                            for i in 0..len54 {
-                                let base = base54
-                                    .add(i * (5 * ::core::mem::size_of::<*const u8>()));
-                                let e54 = {
+                            let base50 = l45;
+                            let len50 = l46;
+                            let mut result50 = _rt::Vec::with_capacity(len50);
+                            for i in 0..len50 {
+                                let base = base50
+                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                let e50 = {
                                     let l47 = *base.add(0).cast::<*mut u8>();
                                     let l48 = *base
                                         .add(::core::mem::size_of::<*const u8>())
@@ -573,34 +826,66 @@ pub mod exports {
                                         len49,
                                         len49,
                                     );
-                                    let l50 = *base
+                                    _rt::string_lift(bytes49)
+                                };
+                                result50.push(e50);
+                            }
+                            _rt::cabi_dealloc(
+                                base50,
+                                len50 * (2 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
+                            let l51 = *arg0
+                                .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l52 = *arg0
+                                .add(16 + 23 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base60 = l51;
+                            let len60 = l52;
+                            let mut result60 = _rt::Vec::with_capacity(len60);
+                            for i in 0..len60 {
+                                let base = base60
+                                    .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                let e60 = {
+                                    let l53 = *base.add(0).cast::<*mut u8>();
+                                    let l54 = *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len55 = l54;
+                                    let bytes55 = _rt::Vec::from_raw_parts(
+                                        l53.cast(),
+                                        len55,
+                                        len55,
+                                    );
+                                    let l56 = *base
                                         .add(2 * ::core::mem::size_of::<*const u8>())
                                         .cast::<*mut u8>();
-                                    let l51 = *base
+                                    let l57 = *base
                                         .add(3 * ::core::mem::size_of::<*const u8>())
                                         .cast::<usize>();
-                                    let len52 = l51;
-                                    let bytes52 = _rt::Vec::from_raw_parts(
-                                        l50.cast(),
-                                        len52,
-                                        len52,
+                                    let len58 = l57;
+                                    let bytes58 = _rt::Vec::from_raw_parts(
+                                        l56.cast(),
+                                        len58,
+                                        len58,
                                     );
-                                    let l53 = i32::from(
+                                    let l59 = i32::from(
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>(),
                                     );
                                     super::super::super::super::__with_name1::ExtField {
-                                        key: _rt::string_lift(bytes49),
-                                        json: _rt::string_lift(bytes52),
-                                        critical: _rt::bool_lift(l53 as u8),
+                                        key: _rt::string_lift(bytes55),
+                                        json: _rt::string_lift(bytes58),
+                                        critical: _rt::bool_lift(l59 as u8),
                                     }
                                 };
-                                result54.push(e54);
+                                result60.push(e60);
                             }
                             _rt::cabi_dealloc(
-                                base54,
-                                len54 * (5 * ::core::mem::size_of::<*const u8>()),
+                                base60,
+                                len60 * (5 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             );
                             T_::plan(
@@ -618,9 +903,9 @@ pub mod exports {
                                 },
                                 Binding {
                                     name: _rt::string_lift(bytes35),
-                                    config: _rt::string_lift(bytes38),
-                                    destinations: result44,
-                                    ext: result54,
+                                    config: result44,
+                                    destinations: result50,
+                                    ext: result60,
                                 },
                             )
                         };
@@ -629,70 +914,70 @@ pub mod exports {
                             16 + 24 * ::core::mem::size_of::<*const u8>(),
                             8,
                         );
-                        let ptr56 = (&raw mut _RET_AREA.0).cast::<u8>();
-                        match result55 {
+                        let ptr62 = (&raw mut _RET_AREA.0).cast::<u8>();
+                        match result61 {
                             Ok(e) => {
-                                *ptr56.add(0).cast::<u8>() = (0i32) as u8;
-                                let vec65 = e;
-                                let len65 = vec65.len();
-                                let layout65 = _rt::alloc::Layout::from_size_align(
-                                        vec65.len()
+                                *ptr62.add(0).cast::<u8>() = (0i32) as u8;
+                                let vec71 = e;
+                                let len71 = vec71.len();
+                                let layout71 = _rt::alloc::Layout::from_size_align(
+                                        vec71.len()
                                             * (32 + 8 * ::core::mem::size_of::<*const u8>()),
                                         8,
                                     )
                                     .unwrap();
-                                let (result65, _cleanup65) = wit_bindgen::rt::Cleanup::new(
-                                    layout65,
+                                let (result71, _cleanup71) = wit_bindgen::rt::Cleanup::new(
+                                    layout71,
                                 );
-                                if let Some(cleanup) = _cleanup65 {
+                                if let Some(cleanup) = _cleanup71 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec65.into_iter().enumerate() {
-                                    let base = result65
+                                for (i, e) in vec71.into_iter().enumerate() {
+                                    let base = result71
                                         .add(i * (32 + 8 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let PlannedDispatch {
-                                            destination: destination57,
-                                            body: body57,
-                                            dedup_key: dedup_key57,
-                                            deadline: deadline57,
-                                            wants_acknowledgement: wants_acknowledgement57,
-                                            ext: ext57,
+                                            destination: destination63,
+                                            body: body63,
+                                            dedup_key: dedup_key63,
+                                            deadline: deadline63,
+                                            wants_acknowledgement: wants_acknowledgement63,
+                                            ext: ext63,
                                         } = e;
-                                        let vec58 = (destination57.into_bytes()).into_boxed_slice();
-                                        let ptr58 = vec58.as_ptr().cast::<u8>();
-                                        let len58 = vec58.len();
-                                        ::core::mem::forget(vec58);
+                                        let vec64 = (destination63.into_bytes()).into_boxed_slice();
+                                        let ptr64 = vec64.as_ptr().cast::<u8>();
+                                        let len64 = vec64.len();
+                                        ::core::mem::forget(vec64);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len58;
-                                        *base.add(0).cast::<*mut u8>() = ptr58.cast_mut();
-                                        let vec59 = <_ as Into<_rt::Vec<_>>>::into(body57)
+                                            .cast::<usize>() = len64;
+                                        *base.add(0).cast::<*mut u8>() = ptr64.cast_mut();
+                                        let vec65 = <_ as Into<_rt::Vec<_>>>::into(body63)
                                             .into_boxed_slice();
-                                        let ptr59 = vec59.as_ptr().cast::<u8>();
-                                        let len59 = vec59.len();
-                                        ::core::mem::forget(vec59);
+                                        let ptr65 = vec65.as_ptr().cast::<u8>();
+                                        let len65 = vec65.len();
+                                        ::core::mem::forget(vec65);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len59;
+                                            .cast::<usize>() = len65;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr59.cast_mut();
-                                        match dedup_key57 {
+                                            .cast::<*mut u8>() = ptr65.cast_mut();
+                                        match dedup_key63 {
                                             Some(e) => {
                                                 *base
                                                     .add(4 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<u8>() = (1i32) as u8;
-                                                let vec60 = (e.into_bytes()).into_boxed_slice();
-                                                let ptr60 = vec60.as_ptr().cast::<u8>();
-                                                let len60 = vec60.len();
-                                                ::core::mem::forget(vec60);
+                                                let vec66 = (e.into_bytes()).into_boxed_slice();
+                                                let ptr66 = vec66.as_ptr().cast::<u8>();
+                                                let len66 = vec66.len();
+                                                ::core::mem::forget(vec66);
                                                 *base
                                                     .add(6 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len60;
+                                                    .cast::<usize>() = len66;
                                                 *base
                                                     .add(5 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr60.cast_mut();
+                                                    .cast::<*mut u8>() = ptr66.cast_mut();
                                             }
                                             None => {
                                                 *base
@@ -700,7 +985,7 @@ pub mod exports {
                                                     .cast::<u8>() = (0i32) as u8;
                                             }
                                         };
-                                        match deadline57 {
+                                        match deadline63 {
                                             Some(e) => {
                                                 *base
                                                     .add(8 + 6 * ::core::mem::size_of::<*const u8>())
@@ -717,53 +1002,53 @@ pub mod exports {
                                         };
                                         *base
                                             .add(24 + 6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (match wants_acknowledgement57 {
+                                            .cast::<u8>() = (match wants_acknowledgement63 {
                                             true => 1,
                                             false => 0,
                                         }) as u8;
-                                        let vec64 = ext57;
-                                        let len64 = vec64.len();
-                                        let layout64 = _rt::alloc::Layout::from_size_align(
-                                                vec64.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                        let vec70 = ext63;
+                                        let len70 = vec70.len();
+                                        let layout70 = _rt::alloc::Layout::from_size_align(
+                                                vec70.len() * (5 * ::core::mem::size_of::<*const u8>()),
                                                 ::core::mem::size_of::<*const u8>(),
                                             )
                                             .unwrap();
-                                        let (result64, _cleanup64) = wit_bindgen::rt::Cleanup::new(
-                                            layout64,
+                                        let (result70, _cleanup70) = wit_bindgen::rt::Cleanup::new(
+                                            layout70,
                                         );
-                                        if let Some(cleanup) = _cleanup64 {
+                                        if let Some(cleanup) = _cleanup70 {
                                             cleanup.forget();
                                         }
-                                        for (i, e) in vec64.into_iter().enumerate() {
-                                            let base = result64
+                                        for (i, e) in vec70.into_iter().enumerate() {
+                                            let base = result70
                                                 .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                                             {
                                                 let super::super::super::super::__with_name1::ExtField {
-                                                    key: key61,
-                                                    json: json61,
-                                                    critical: critical61,
+                                                    key: key67,
+                                                    json: json67,
+                                                    critical: critical67,
                                                 } = e;
-                                                let vec62 = (key61.into_bytes()).into_boxed_slice();
-                                                let ptr62 = vec62.as_ptr().cast::<u8>();
-                                                let len62 = vec62.len();
-                                                ::core::mem::forget(vec62);
+                                                let vec68 = (key67.into_bytes()).into_boxed_slice();
+                                                let ptr68 = vec68.as_ptr().cast::<u8>();
+                                                let len68 = vec68.len();
+                                                ::core::mem::forget(vec68);
                                                 *base
                                                     .add(::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len62;
-                                                *base.add(0).cast::<*mut u8>() = ptr62.cast_mut();
-                                                let vec63 = (json61.into_bytes()).into_boxed_slice();
-                                                let ptr63 = vec63.as_ptr().cast::<u8>();
-                                                let len63 = vec63.len();
-                                                ::core::mem::forget(vec63);
+                                                    .cast::<usize>() = len68;
+                                                *base.add(0).cast::<*mut u8>() = ptr68.cast_mut();
+                                                let vec69 = (json67.into_bytes()).into_boxed_slice();
+                                                let ptr69 = vec69.as_ptr().cast::<u8>();
+                                                let len69 = vec69.len();
+                                                ::core::mem::forget(vec69);
                                                 *base
                                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<usize>() = len63;
+                                                    .cast::<usize>() = len69;
                                                 *base
                                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<*mut u8>() = ptr63.cast_mut();
+                                                    .cast::<*mut u8>() = ptr69.cast_mut();
                                                 *base
                                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>() = (match critical61 {
+                                                    .cast::<u8>() = (match critical67 {
                                                     true => 1,
                                                     false => 0,
                                                 }) as u8;
@@ -771,126 +1056,126 @@ pub mod exports {
                                         }
                                         *base
                                             .add(24 + 8 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len64;
+                                            .cast::<usize>() = len70;
                                         *base
                                             .add(24 + 7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = result64;
+                                            .cast::<*mut u8>() = result70;
                                     }
                                 }
-                                *ptr56
+                                *ptr62
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len65;
-                                *ptr56
+                                    .cast::<usize>() = len71;
+                                *ptr62
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result65;
+                                    .cast::<*mut u8>() = result71;
                             }
                             Err(e) => {
-                                *ptr56.add(0).cast::<u8>() = (1i32) as u8;
+                                *ptr62.add(0).cast::<u8>() = (1i32) as u8;
                                 let super::super::super::super::__with_name1::Fault {
-                                    code: code66,
-                                    message: message66,
-                                    hint: hint66,
-                                    ext: ext66,
+                                    code: code72,
+                                    message: message72,
+                                    hint: hint72,
+                                    ext: ext72,
                                 } = e;
-                                let vec67 = (code66.into_bytes()).into_boxed_slice();
-                                let ptr67 = vec67.as_ptr().cast::<u8>();
-                                let len67 = vec67.len();
-                                ::core::mem::forget(vec67);
-                                *ptr56
+                                let vec73 = (code72.into_bytes()).into_boxed_slice();
+                                let ptr73 = vec73.as_ptr().cast::<u8>();
+                                let len73 = vec73.len();
+                                ::core::mem::forget(vec73);
+                                *ptr62
                                     .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len67;
-                                *ptr56
+                                    .cast::<usize>() = len73;
+                                *ptr62
                                     .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = ptr67.cast_mut();
-                                let vec68 = (message66.into_bytes()).into_boxed_slice();
-                                let ptr68 = vec68.as_ptr().cast::<u8>();
-                                let len68 = vec68.len();
-                                ::core::mem::forget(vec68);
-                                *ptr56
+                                    .cast::<*mut u8>() = ptr73.cast_mut();
+                                let vec74 = (message72.into_bytes()).into_boxed_slice();
+                                let ptr74 = vec74.as_ptr().cast::<u8>();
+                                let len74 = vec74.len();
+                                ::core::mem::forget(vec74);
+                                *ptr62
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len68;
-                                *ptr56
+                                    .cast::<usize>() = len74;
+                                *ptr62
                                     .add(3 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = ptr68.cast_mut();
-                                match hint66 {
+                                    .cast::<*mut u8>() = ptr74.cast_mut();
+                                match hint72 {
                                     Some(e) => {
-                                        *ptr56
+                                        *ptr62
                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (1i32) as u8;
-                                        let vec69 = (e.into_bytes()).into_boxed_slice();
-                                        let ptr69 = vec69.as_ptr().cast::<u8>();
-                                        let len69 = vec69.len();
-                                        ::core::mem::forget(vec69);
-                                        *ptr56
+                                        let vec75 = (e.into_bytes()).into_boxed_slice();
+                                        let ptr75 = vec75.as_ptr().cast::<u8>();
+                                        let len75 = vec75.len();
+                                        ::core::mem::forget(vec75);
+                                        *ptr62
                                             .add(7 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len69;
-                                        *ptr56
+                                            .cast::<usize>() = len75;
+                                        *ptr62
                                             .add(6 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr69.cast_mut();
+                                            .cast::<*mut u8>() = ptr75.cast_mut();
                                     }
                                     None => {
-                                        *ptr56
+                                        *ptr62
                                             .add(5 * ::core::mem::size_of::<*const u8>())
                                             .cast::<u8>() = (0i32) as u8;
                                     }
                                 };
-                                let vec73 = ext66;
-                                let len73 = vec73.len();
-                                let layout73 = _rt::alloc::Layout::from_size_align(
-                                        vec73.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                let vec79 = ext72;
+                                let len79 = vec79.len();
+                                let layout79 = _rt::alloc::Layout::from_size_align(
+                                        vec79.len() * (5 * ::core::mem::size_of::<*const u8>()),
                                         ::core::mem::size_of::<*const u8>(),
                                     )
                                     .unwrap();
-                                let (result73, _cleanup73) = wit_bindgen::rt::Cleanup::new(
-                                    layout73,
+                                let (result79, _cleanup79) = wit_bindgen::rt::Cleanup::new(
+                                    layout79,
                                 );
-                                if let Some(cleanup) = _cleanup73 {
+                                if let Some(cleanup) = _cleanup79 {
                                     cleanup.forget();
                                 }
-                                for (i, e) in vec73.into_iter().enumerate() {
-                                    let base = result73
+                                for (i, e) in vec79.into_iter().enumerate() {
+                                    let base = result79
                                         .add(i * (5 * ::core::mem::size_of::<*const u8>()));
                                     {
                                         let super::super::super::super::__with_name1::ExtField {
-                                            key: key70,
-                                            json: json70,
-                                            critical: critical70,
+                                            key: key76,
+                                            json: json76,
+                                            critical: critical76,
                                         } = e;
-                                        let vec71 = (key70.into_bytes()).into_boxed_slice();
-                                        let ptr71 = vec71.as_ptr().cast::<u8>();
-                                        let len71 = vec71.len();
-                                        ::core::mem::forget(vec71);
+                                        let vec77 = (key76.into_bytes()).into_boxed_slice();
+                                        let ptr77 = vec77.as_ptr().cast::<u8>();
+                                        let len77 = vec77.len();
+                                        ::core::mem::forget(vec77);
                                         *base
                                             .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len71;
-                                        *base.add(0).cast::<*mut u8>() = ptr71.cast_mut();
-                                        let vec72 = (json70.into_bytes()).into_boxed_slice();
-                                        let ptr72 = vec72.as_ptr().cast::<u8>();
-                                        let len72 = vec72.len();
-                                        ::core::mem::forget(vec72);
+                                            .cast::<usize>() = len77;
+                                        *base.add(0).cast::<*mut u8>() = ptr77.cast_mut();
+                                        let vec78 = (json76.into_bytes()).into_boxed_slice();
+                                        let ptr78 = vec78.as_ptr().cast::<u8>();
+                                        let len78 = vec78.len();
+                                        ::core::mem::forget(vec78);
                                         *base
                                             .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>() = len72;
+                                            .cast::<usize>() = len78;
                                         *base
                                             .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>() = ptr72.cast_mut();
+                                            .cast::<*mut u8>() = ptr78.cast_mut();
                                         *base
                                             .add(4 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<u8>() = (match critical70 {
+                                            .cast::<u8>() = (match critical76 {
                                             true => 1,
                                             false => 0,
                                         }) as u8;
                                     }
                                 }
-                                *ptr56
+                                *ptr62
                                     .add(9 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>() = len73;
-                                *ptr56
+                                    .cast::<usize>() = len79;
+                                *ptr62
                                     .add(8 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>() = result73;
+                                    .cast::<*mut u8>() = result79;
                             }
                         };
-                        ptr56
+                        ptr62
                     }
                 }
                 #[doc(hidden)]
@@ -1186,42 +1471,45 @@ macro_rules! __export_handler_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:runwarden:notify@0.1.0:handler:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1512] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 1643] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xea\x0a\x01A\x02\x01\
-A\x0a\x01B\x04\x01@\x02\x05levels\x07messages\x01\0\x04\0\x03log\x01\0\x01@\x04\x07\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xed\x0b\x01A\x02\x01\
+A\x0c\x01B\x04\x01@\x02\x05levels\x07messages\x01\0\x04\0\x03log\x01\0\x01@\x04\x07\
 messages\x04files\x04linex\x06columnx\x01\0\x04\0\x0creport-panic\x01\x01\x03\0\x20\
-runwarden:host/diagnostics@0.1.0\x05\0\x01B#\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
+runwarden:host/diagnostics@0.1.0\x05\0\x01B%\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
 x\x04\0\x0bduration-ms\x03\0\x02\x01s\x04\0\x09json-text\x03\0\x04\x01r\x03\x03k\
 eys\x04json\x05\x08critical\x7f\x04\0\x09ext-field\x03\0\x06\x01r\x02\x04names\x04\
-json\x05\x04\0\x0anamed-json\x03\0\x08\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\
-\0\x0a\x01ks\x01p\x07\x01r\x04\x04codes\x07messages\x04hint\x0c\x03ext\x0d\x04\0\
-\x05fault\x03\0\x0e\x01r\x02\x04kinds\x02ids\x04\0\x05actor\x03\0\x10\x01p\x05\x01\
-r\x03\x04codes\x07summary\x0c\x08evidence\x12\x04\0\x06reason\x03\0\x13\x01r\x02\
-\x06statuss\x04codes\x04\0\x07outcome\x03\0\x15\x01p\x09\x01p\x0b\x01r\x0d\x04ki\
-nds\x02ids\x06statuss\x07versionx\x06reason\x14\x06fields\x17\x04tags\x18\x0acre\
-ated-at\x01\x0aupdated-at\x01\x04roots\x0agenerationx\x0cchain-parent\x0c\x03ext\
-\x0d\x04\0\x06entity\x03\0\x19\x01r\x06\x04kinds\x02ids\x06statuss\x08terminal\x7f\
-\x07success\x7f\x03ext\x0d\x04\0\x05child\x03\0\x1b\x01r\x07\x0fprevious-status\x0c\
-\x06statuss\x07versionx\x06reason\x14\x05actor\x11\x02at\x01\x03ext\x0d\x04\0\x0b\
-history-row\x03\0\x1d\x01p\x1c\x01p\x1e\x01r\x05\x03now\x01\x0aparameters\x17\x08\
-children\x1f\x07history\x20\x03ext\x0d\x04\0\x0csurroundings\x03\0!\x03\0\x1brun\
-warden:types/types@0.1.0\x05\x01\x02\x03\0\x01\x09ext-field\x02\x03\0\x01\x05fau\
-lt\x02\x03\0\x01\x09json-text\x02\x03\0\x01\x0ctimestamp-ms\x01B\x1b\x02\x03\x02\
-\x01\x02\x04\0\x09ext-field\x03\0\0\x02\x03\x02\x01\x03\x04\0\x05fault\x03\0\x02\
-\x02\x03\x02\x01\x04\x04\0\x09json-text\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x0ct\
-imestamp-ms\x03\0\x06\x01ps\x01p\x01\x01r\x06\x04names\x07versions\x07summarys\x0d\
-config-schema\x05\x0atransports\x08\x03ext\x09\x04\0\x0adescriptor\x03\0\x0a\x01\
-r\x0a\x08event-ids\x06schemas\x04kinds\x02ids\x06statuss\x07success\x7f\x0breaso\
-n-codes\x0boccurred-at\x07\x04json\x05\x03ext\x09\x04\0\x08envelope\x03\0\x0c\x01\
-r\x04\x04names\x06config\x05\x0cdestinations\x08\x03ext\x09\x04\0\x07binding\x03\
-\0\x0e\x01p}\x01ks\x01k\x07\x01r\x06\x0bdestinations\x04body\x10\x09dedup-key\x11\
-\x08deadline\x12\x15wants-acknowledgement\x7f\x03ext\x09\x04\0\x10planned-dispat\
-ch\x03\0\x13\x01@\0\0\x0b\x04\0\x08describe\x01\x15\x01p\x14\x01j\x01\x16\x01\x03\
-\x01@\x02\x08envelope\x0d\x07binding\x0f\0\x17\x04\0\x04plan\x01\x18\x04\0\x1fru\
-nwarden:notify/notifier@0.1.0\x05\x06\x04\0\x1erunwarden:notify/handler@0.1.0\x04\
-\0\x0b\x0d\x01\0\x07handler\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dw\
-it-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+json\x05\x04\0\x0anamed-json\x03\0\x08\x01p\x05\x01p\x07\x01r\x06\x04names\x04ki\
+nds\x07default\x05\x07choices\x0a\x07summarys\x03ext\x0b\x04\0\x09parameter\x03\0\
+\x0c\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\0\x0e\x01ks\x01r\x04\x04codes\x07\
+messages\x04hint\x10\x03ext\x0b\x04\0\x05fault\x03\0\x11\x01r\x02\x04kinds\x02id\
+s\x04\0\x05actor\x03\0\x13\x01r\x03\x04codes\x07summary\x10\x08evidence\x0a\x04\0\
+\x06reason\x03\0\x15\x01r\x02\x06statuss\x04codes\x04\0\x07outcome\x03\0\x17\x01\
+p\x09\x01p\x0f\x01r\x0d\x04kinds\x02ids\x06statuss\x07versionx\x06reason\x16\x06\
+fields\x19\x04tags\x1a\x0acreated-at\x01\x0aupdated-at\x01\x04roots\x0ageneratio\
+nx\x0cchain-parent\x10\x03ext\x0b\x04\0\x06entity\x03\0\x1b\x01r\x06\x04kinds\x02\
+ids\x06statuss\x08terminal\x7f\x07success\x7f\x03ext\x0b\x04\0\x05child\x03\0\x1d\
+\x01r\x07\x0fprevious-status\x10\x06statuss\x07versionx\x06reason\x16\x05actor\x14\
+\x02at\x01\x03ext\x0b\x04\0\x0bhistory-row\x03\0\x1f\x01p\x1e\x01p\x20\x01r\x05\x03\
+now\x01\x0aparameters\x19\x08children!\x07history\"\x03ext\x0b\x04\0\x0csurround\
+ings\x03\0#\x03\0\x1brunwarden:types/types@0.1.0\x05\x01\x02\x03\0\x01\x09ext-fi\
+eld\x02\x03\0\x01\x05fault\x02\x03\0\x01\x09json-text\x02\x03\0\x01\x0anamed-jso\
+n\x02\x03\0\x01\x09parameter\x02\x03\0\x01\x0ctimestamp-ms\x01B!\x02\x03\x02\x01\
+\x02\x04\0\x09ext-field\x03\0\0\x02\x03\x02\x01\x03\x04\0\x05fault\x03\0\x02\x02\
+\x03\x02\x01\x04\x04\0\x09json-text\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x0anamed\
+-json\x03\0\x06\x02\x03\x02\x01\x06\x04\0\x09parameter\x03\0\x08\x02\x03\x02\x01\
+\x07\x04\0\x0ctimestamp-ms\x03\0\x0a\x01p\x09\x01ps\x01p\x01\x01r\x06\x04names\x07\
+versions\x07summarys\x06config\x0c\x0atransports\x0d\x03ext\x0e\x04\0\x0adescrip\
+tor\x03\0\x0f\x01r\x0a\x08event-ids\x06schemas\x04kinds\x02ids\x06statuss\x07suc\
+cess\x7f\x0breason-codes\x0boccurred-at\x0b\x04json\x05\x03ext\x0e\x04\0\x08enve\
+lope\x03\0\x11\x01p\x07\x01r\x04\x04names\x06config\x13\x0cdestinations\x0d\x03e\
+xt\x0e\x04\0\x07binding\x03\0\x14\x01p}\x01ks\x01k\x0b\x01r\x06\x0bdestinations\x04\
+body\x16\x09dedup-key\x17\x08deadline\x18\x15wants-acknowledgement\x7f\x03ext\x0e\
+\x04\0\x10planned-dispatch\x03\0\x19\x01@\0\0\x10\x04\0\x08describe\x01\x1b\x01p\
+\x1a\x01j\x01\x1c\x01\x03\x01@\x02\x08envelope\x12\x07binding\x15\0\x1d\x04\0\x04\
+plan\x01\x1e\x04\0\x1frunwarden:notify/notifier@0.1.0\x05\x08\x04\0\x1erunwarden\
+:notify/handler@0.1.0\x04\0\x0b\x0d\x01\0\x07handler\x03\0\0\0G\x09producers\x01\
+\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
         };
     };
 }
@@ -1234,26 +1522,27 @@ pub use __export_handler_impl as export;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1012] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xd6\x06\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1074] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x94\x07\x01A\x02\x01\
 A\x04\x01B\x04\x01@\x02\x05levels\x07messages\x01\0\x04\0\x03log\x01\0\x01@\x04\x07\
 messages\x04files\x04linex\x06columnx\x01\0\x04\0\x0creport-panic\x01\x01\x03\0\x20\
-runwarden:host/diagnostics@0.1.0\x05\0\x01B#\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
+runwarden:host/diagnostics@0.1.0\x05\0\x01B%\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
 x\x04\0\x0bduration-ms\x03\0\x02\x01s\x04\0\x09json-text\x03\0\x04\x01r\x03\x03k\
 eys\x04json\x05\x08critical\x7f\x04\0\x09ext-field\x03\0\x06\x01r\x02\x04names\x04\
-json\x05\x04\0\x0anamed-json\x03\0\x08\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\
-\0\x0a\x01ks\x01p\x07\x01r\x04\x04codes\x07messages\x04hint\x0c\x03ext\x0d\x04\0\
-\x05fault\x03\0\x0e\x01r\x02\x04kinds\x02ids\x04\0\x05actor\x03\0\x10\x01p\x05\x01\
-r\x03\x04codes\x07summary\x0c\x08evidence\x12\x04\0\x06reason\x03\0\x13\x01r\x02\
-\x06statuss\x04codes\x04\0\x07outcome\x03\0\x15\x01p\x09\x01p\x0b\x01r\x0d\x04ki\
-nds\x02ids\x06statuss\x07versionx\x06reason\x14\x06fields\x17\x04tags\x18\x0acre\
-ated-at\x01\x0aupdated-at\x01\x04roots\x0agenerationx\x0cchain-parent\x0c\x03ext\
-\x0d\x04\0\x06entity\x03\0\x19\x01r\x06\x04kinds\x02ids\x06statuss\x08terminal\x7f\
-\x07success\x7f\x03ext\x0d\x04\0\x05child\x03\0\x1b\x01r\x07\x0fprevious-status\x0c\
-\x06statuss\x07versionx\x06reason\x14\x05actor\x11\x02at\x01\x03ext\x0d\x04\0\x0b\
-history-row\x03\0\x1d\x01p\x1c\x01p\x1e\x01r\x05\x03now\x01\x0aparameters\x17\x08\
-children\x1f\x07history\x20\x03ext\x0d\x04\0\x0csurroundings\x03\0!\x03\0\x1brun\
-warden:types/types@0.1.0\x05\x01\x04\0>runwarden:notify/handler-with-all-of-its-\
-exports-removed@0.1.0\x04\0\x0b-\x01\0'handler-with-all-of-its-exports-removed\x03\
-\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-\
-bindgen-rust\x060.61.1";
+json\x05\x04\0\x0anamed-json\x03\0\x08\x01p\x05\x01p\x07\x01r\x06\x04names\x04ki\
+nds\x07default\x05\x07choices\x0a\x07summarys\x03ext\x0b\x04\0\x09parameter\x03\0\
+\x0c\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\0\x0e\x01ks\x01r\x04\x04codes\x07\
+messages\x04hint\x10\x03ext\x0b\x04\0\x05fault\x03\0\x11\x01r\x02\x04kinds\x02id\
+s\x04\0\x05actor\x03\0\x13\x01r\x03\x04codes\x07summary\x10\x08evidence\x0a\x04\0\
+\x06reason\x03\0\x15\x01r\x02\x06statuss\x04codes\x04\0\x07outcome\x03\0\x17\x01\
+p\x09\x01p\x0f\x01r\x0d\x04kinds\x02ids\x06statuss\x07versionx\x06reason\x16\x06\
+fields\x19\x04tags\x1a\x0acreated-at\x01\x0aupdated-at\x01\x04roots\x0ageneratio\
+nx\x0cchain-parent\x10\x03ext\x0b\x04\0\x06entity\x03\0\x1b\x01r\x06\x04kinds\x02\
+ids\x06statuss\x08terminal\x7f\x07success\x7f\x03ext\x0b\x04\0\x05child\x03\0\x1d\
+\x01r\x07\x0fprevious-status\x10\x06statuss\x07versionx\x06reason\x16\x05actor\x14\
+\x02at\x01\x03ext\x0b\x04\0\x0bhistory-row\x03\0\x1f\x01p\x1e\x01p\x20\x01r\x05\x03\
+now\x01\x0aparameters\x19\x08children!\x07history\"\x03ext\x0b\x04\0\x0csurround\
+ings\x03\0#\x03\0\x1brunwarden:types/types@0.1.0\x05\x01\x04\0>runwarden:notify/\
+handler-with-all-of-its-exports-removed@0.1.0\x04\0\x0b-\x01\0'handler-with-all-\
+of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-co\
+mponent\x070.258.3\x10wit-bindgen-rust\x060.61.1";

@@ -141,6 +141,34 @@ pub mod runwarden {
                         .finish()
                 }
             }
+            /// A value that the operator sets: of a policy at its activation, of a handler in its binding.
+            #[derive(Clone, PartialEq)]
+            pub struct Parameter {
+                pub name: _rt::String,
+                /// integer, number, text, boolean, timestamp (milliseconds) or json.
+                pub kind: _rt::String,
+                /// Used when nothing is set. A parameter whose default is null must be set.
+                pub default: JsonText,
+                /// The only values admitted; empty admits every value of the kind.
+                pub choices: _rt::Vec<JsonText>,
+                pub summary: _rt::String,
+                pub ext: _rt::Vec<ExtField>,
+            }
+            impl ::core::fmt::Debug for Parameter {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Parameter")
+                        .field("name", &self.name)
+                        .field("kind", &self.kind)
+                        .field("default", &self.default)
+                        .field("choices", &self.choices)
+                        .field("summary", &self.summary)
+                        .field("ext", &self.ext)
+                        .finish()
+                }
+            }
             /// A label that the user gave.
             #[derive(Clone, PartialEq)]
             pub struct Tag {
@@ -377,8 +405,8 @@ pub mod exports {
                 use super::super::super::super::_rt;
                 pub type DurationMs = super::super::super::super::runwarden::types::types::DurationMs;
                 pub type ExtField = super::super::super::super::runwarden::types::types::ExtField;
-                pub type JsonText = super::super::super::super::runwarden::types::types::JsonText;
                 pub type Outcome = super::super::super::super::runwarden::types::types::Outcome;
+                pub type Parameter = super::super::super::super::runwarden::types::types::Parameter;
                 /// One word of the kind's vocabulary.
                 #[derive(Clone, PartialEq)]
                 pub struct Status {
@@ -745,33 +773,6 @@ pub mod exports {
                             .finish()
                     }
                 }
-                /// A value that the operator sets at activation; pinned with each entity.
-                #[derive(Clone, PartialEq)]
-                pub struct Parameter {
-                    pub name: _rt::String,
-                    /// As of a field.
-                    pub kind: _rt::String,
-                    pub default: JsonText,
-                    /// The only values admitted; empty admits every value of the kind.
-                    pub choices: _rt::Vec<JsonText>,
-                    pub summary: _rt::String,
-                    pub ext: _rt::Vec<ExtField>,
-                }
-                impl ::core::fmt::Debug for Parameter {
-                    fn fmt(
-                        &self,
-                        f: &mut ::core::fmt::Formatter<'_>,
-                    ) -> ::core::fmt::Result {
-                        f.debug_struct("Parameter")
-                            .field("name", &self.name)
-                            .field("kind", &self.kind)
-                            .field("default", &self.default)
-                            .field("choices", &self.choices)
-                            .field("summary", &self.summary)
-                            .field("ext", &self.ext)
-                            .finish()
-                    }
-                }
                 /// What guard, verdict and health functions may see beside the entity.
                 #[derive(Clone, PartialEq)]
                 pub struct Reads {
@@ -822,6 +823,7 @@ pub mod exports {
                     pub delivery: ::core::option::Option<DeliveryRule>,
                     pub retry: ::core::option::Option<RetrySchedule>,
                     pub health: _rt::Vec<HealthThreshold>,
+                    /// Set at activation.
                     pub parameters: _rt::Vec<Parameter>,
                     pub reads: Reads,
                     pub ext: _rt::Vec<ExtField>,
@@ -3226,7 +3228,7 @@ pub mod exports {
                             let base = result212
                                 .add(i * (12 * ::core::mem::size_of::<*const u8>()));
                             {
-                                let Parameter {
+                                let super::super::super::super::runwarden::types::types::Parameter {
                                     name: name201,
                                     kind: kind201,
                                     default: default201,
@@ -5147,61 +5149,61 @@ macro_rules! __export_lifecycle_policy_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:runwarden:policy@0.1.0:lifecycle-policy:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 2669] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 2666] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xe6\x13\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xe3\x13\x01A\x02\x01\
 A\x0a\x01B\x04\x01@\x02\x05levels\x07messages\x01\0\x04\0\x03log\x01\0\x01@\x04\x07\
 messages\x04files\x04linex\x06columnx\x01\0\x04\0\x0creport-panic\x01\x01\x03\0\x20\
-runwarden:host/diagnostics@0.1.0\x05\0\x01B#\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
+runwarden:host/diagnostics@0.1.0\x05\0\x01B%\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
 x\x04\0\x0bduration-ms\x03\0\x02\x01s\x04\0\x09json-text\x03\0\x04\x01r\x03\x03k\
 eys\x04json\x05\x08critical\x7f\x04\0\x09ext-field\x03\0\x06\x01r\x02\x04names\x04\
-json\x05\x04\0\x0anamed-json\x03\0\x08\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\
-\0\x0a\x01ks\x01p\x07\x01r\x04\x04codes\x07messages\x04hint\x0c\x03ext\x0d\x04\0\
-\x05fault\x03\0\x0e\x01r\x02\x04kinds\x02ids\x04\0\x05actor\x03\0\x10\x01p\x05\x01\
-r\x03\x04codes\x07summary\x0c\x08evidence\x12\x04\0\x06reason\x03\0\x13\x01r\x02\
-\x06statuss\x04codes\x04\0\x07outcome\x03\0\x15\x01p\x09\x01p\x0b\x01r\x0d\x04ki\
-nds\x02ids\x06statuss\x07versionx\x06reason\x14\x06fields\x17\x04tags\x18\x0acre\
-ated-at\x01\x0aupdated-at\x01\x04roots\x0agenerationx\x0cchain-parent\x0c\x03ext\
-\x0d\x04\0\x06entity\x03\0\x19\x01r\x06\x04kinds\x02ids\x06statuss\x08terminal\x7f\
-\x07success\x7f\x03ext\x0d\x04\0\x05child\x03\0\x1b\x01r\x07\x0fprevious-status\x0c\
-\x06statuss\x07versionx\x06reason\x14\x05actor\x11\x02at\x01\x03ext\x0d\x04\0\x0b\
-history-row\x03\0\x1d\x01p\x1c\x01p\x1e\x01r\x05\x03now\x01\x0aparameters\x17\x08\
-children\x1f\x07history\x20\x03ext\x0d\x04\0\x0csurroundings\x03\0!\x03\0\x1brun\
-warden:types/types@0.1.0\x05\x01\x02\x03\0\x01\x0bduration-ms\x02\x03\0\x01\x09e\
-xt-field\x02\x03\0\x01\x09json-text\x02\x03\0\x01\x07outcome\x01B;\x02\x03\x02\x01\
-\x02\x04\0\x0bduration-ms\x03\0\0\x02\x03\x02\x01\x03\x04\0\x09ext-field\x03\0\x02\
-\x02\x03\x02\x01\x04\x04\0\x09json-text\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x07o\
-utcome\x03\0\x06\x01ks\x01p\x03\x01r\x08\x04names\x07summarys\x07initial\x7f\x0d\
-creation-code\x08\x08terminal\x7f\x07success\x7f\x09announced\x7f\x03ext\x09\x04\
-\0\x06status\x03\0\x0a\x01ps\x01r\x07\x04froms\x02tos\x06actors\x0c\x0erequired-\
-patch\x0c\x0frequired-guards\x0c\x07guarded\x7f\x03ext\x09\x04\0\x04edge\x03\0\x0d\
-\x01r\x04\x04names\x04kinds\x07summarys\x03ext\x09\x04\0\x05field\x03\0\x0f\x01r\
-\x02\x04codes\x07summarys\x04\0\x0breason-code\x03\0\x11\x01r\x0d\x05start\x07\x0c\
-spawn-failed\x07\x11directory-missing\x07\x0didentity-lost\x07\x09timed-out\x07\x07\
-hung-up\x07\x0binterrupted\x07\x0aterminated\x07\x0bparent-gone\x07\x0ehost-rest\
-arted\x07\x10ended-unobserved\x07\x0everdict-failed\x07\x03ext\x09\x04\0\x0eexec\
-ution-rule\x03\0\x13\x01o\x02xx\x01k\x15\x01px\x01k\x17\x01r\x06\x0aexit-codes\x16\
-\x07signals\x18\x06causes\x0c\x08evidence\x08\x07outcome\x07\x03ext\x09\x04\0\x0b\
-verdict-row\x03\0\x19\x01r\x07\x08killable\x0c\x07goes-tos\x07cascades\x09term-c\
-odes\x0aforce-codes\x0astale-codes\x03ext\x09\x04\0\x08kill-row\x03\0\x1b\x01k\x07\
-\x01r\x12\x06queueds\x07claimed\x07\x06active\x0c\x05lease\x01\x05grace\x01\x0fh\
-eartbeat-limit\x01\x08attemptsx\x06lapsed\x07\x09recovered\x1d\x06fenced\x1d\x09\
-exhausted\x07\x0abacked-off\x1d\x09retry-due\x1d\x0bhanded-back\x1d\x12dependenc\
-y-waiting\x1d\x0edependency-met\x1d\x11dependency-failed\x1d\x03ext\x09\x04\0\x0a\
-lease-rule\x03\0\x1e\x01r\x0d\x08enqueued\x07\x09claimable\x0c\x07claimed\x07\x09\
-delivered\x07\x18awaiting-acknowledgement\x07\x0cacknowledged\x07\x16acknowledge\
-ment-missed\x07\x0abacked-off\x07\x09exhausted\x07\x07refused\x07\x07expired\x07\
-\x07revived\x07\x03ext\x09\x04\0\x0ddelivery-rule\x03\0\x20\x01r\x05\x04base\x01\
-\x03cap\x01\x08attemptsx\x0ejitter-percentx\x03ext\x09\x04\0\x0eretry-schedule\x03\
-\0\"\x01r\x03\x0aspawn-kinds\x04idle\x01\x05stale\x01\x04\0\x10health-threshold\x03\
-\0$\x01p\x05\x01r\x06\x04names\x04kinds\x07default\x05\x07choices&\x07summarys\x03\
-ext\x09\x04\0\x09parameter\x03\0'\x01r\x05\x08children\x7f\x07historyx\x04tags\x7f\
-\x11last-output-bytesx\x03ext\x09\x04\0\x05reads\x03\0)\x01p\x0b\x01p\x0e\x01p\x10\
-\x01p\x12\x01k\x14\x01p\x1a\x01p\x1c\x01k\x1f\x01k!\x01k#\x01p%\x01p(\x01r\x15\x04\
-kinds\x04names\x07versions\x07summarys\x08statuses+\x05edges,\x0bsame-statuss\x06\
-fields-\x0creason-codes.\x0cemits-events\x7f\x0cmeasures-end\x7f\x09execution/\x08\
-verdicts0\x04kill1\x05lease2\x08delivery3\x05retry4\x06health5\x0aparameters6\x05\
-reads*\x03ext\x09\x04\0\x0adescriptor\x03\07\x01@\0\08\x04\0\x08describe\x019\x04\
+json\x05\x04\0\x0anamed-json\x03\0\x08\x01p\x05\x01p\x07\x01r\x06\x04names\x04ki\
+nds\x07default\x05\x07choices\x0a\x07summarys\x03ext\x0b\x04\0\x09parameter\x03\0\
+\x0c\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\0\x0e\x01ks\x01r\x04\x04codes\x07\
+messages\x04hint\x10\x03ext\x0b\x04\0\x05fault\x03\0\x11\x01r\x02\x04kinds\x02id\
+s\x04\0\x05actor\x03\0\x13\x01r\x03\x04codes\x07summary\x10\x08evidence\x0a\x04\0\
+\x06reason\x03\0\x15\x01r\x02\x06statuss\x04codes\x04\0\x07outcome\x03\0\x17\x01\
+p\x09\x01p\x0f\x01r\x0d\x04kinds\x02ids\x06statuss\x07versionx\x06reason\x16\x06\
+fields\x19\x04tags\x1a\x0acreated-at\x01\x0aupdated-at\x01\x04roots\x0ageneratio\
+nx\x0cchain-parent\x10\x03ext\x0b\x04\0\x06entity\x03\0\x1b\x01r\x06\x04kinds\x02\
+ids\x06statuss\x08terminal\x7f\x07success\x7f\x03ext\x0b\x04\0\x05child\x03\0\x1d\
+\x01r\x07\x0fprevious-status\x10\x06statuss\x07versionx\x06reason\x16\x05actor\x14\
+\x02at\x01\x03ext\x0b\x04\0\x0bhistory-row\x03\0\x1f\x01p\x1e\x01p\x20\x01r\x05\x03\
+now\x01\x0aparameters\x19\x08children!\x07history\"\x03ext\x0b\x04\0\x0csurround\
+ings\x03\0#\x03\0\x1brunwarden:types/types@0.1.0\x05\x01\x02\x03\0\x01\x0bdurati\
+on-ms\x02\x03\0\x01\x09ext-field\x02\x03\0\x01\x07outcome\x02\x03\0\x01\x09param\
+eter\x01B8\x02\x03\x02\x01\x02\x04\0\x0bduration-ms\x03\0\0\x02\x03\x02\x01\x03\x04\
+\0\x09ext-field\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x07outcome\x03\0\x04\x02\x03\
+\x02\x01\x05\x04\0\x09parameter\x03\0\x06\x01ks\x01p\x03\x01r\x08\x04names\x07su\
+mmarys\x07initial\x7f\x0dcreation-code\x08\x08terminal\x7f\x07success\x7f\x09ann\
+ounced\x7f\x03ext\x09\x04\0\x06status\x03\0\x0a\x01ps\x01r\x07\x04froms\x02tos\x06\
+actors\x0c\x0erequired-patch\x0c\x0frequired-guards\x0c\x07guarded\x7f\x03ext\x09\
+\x04\0\x04edge\x03\0\x0d\x01r\x04\x04names\x04kinds\x07summarys\x03ext\x09\x04\0\
+\x05field\x03\0\x0f\x01r\x02\x04codes\x07summarys\x04\0\x0breason-code\x03\0\x11\
+\x01r\x0d\x05start\x05\x0cspawn-failed\x05\x11directory-missing\x05\x0didentity-\
+lost\x05\x09timed-out\x05\x07hung-up\x05\x0binterrupted\x05\x0aterminated\x05\x0b\
+parent-gone\x05\x0ehost-restarted\x05\x10ended-unobserved\x05\x0everdict-failed\x05\
+\x03ext\x09\x04\0\x0eexecution-rule\x03\0\x13\x01o\x02xx\x01k\x15\x01px\x01k\x17\
+\x01r\x06\x0aexit-codes\x16\x07signals\x18\x06causes\x0c\x08evidence\x08\x07outc\
+ome\x05\x03ext\x09\x04\0\x0bverdict-row\x03\0\x19\x01r\x07\x08killable\x0c\x07go\
+es-tos\x07cascades\x09term-codes\x0aforce-codes\x0astale-codes\x03ext\x09\x04\0\x08\
+kill-row\x03\0\x1b\x01k\x05\x01r\x12\x06queueds\x07claimed\x05\x06active\x0c\x05\
+lease\x01\x05grace\x01\x0fheartbeat-limit\x01\x08attemptsx\x06lapsed\x05\x09reco\
+vered\x1d\x06fenced\x1d\x09exhausted\x05\x0abacked-off\x1d\x09retry-due\x1d\x0bh\
+anded-back\x1d\x12dependency-waiting\x1d\x0edependency-met\x1d\x11dependency-fai\
+led\x1d\x03ext\x09\x04\0\x0alease-rule\x03\0\x1e\x01r\x0d\x08enqueued\x05\x09cla\
+imable\x0c\x07claimed\x05\x09delivered\x05\x18awaiting-acknowledgement\x05\x0cac\
+knowledged\x05\x16acknowledgement-missed\x05\x0abacked-off\x05\x09exhausted\x05\x07\
+refused\x05\x07expired\x05\x07revived\x05\x03ext\x09\x04\0\x0ddelivery-rule\x03\0\
+\x20\x01r\x05\x04base\x01\x03cap\x01\x08attemptsx\x0ejitter-percentx\x03ext\x09\x04\
+\0\x0eretry-schedule\x03\0\"\x01r\x03\x0aspawn-kinds\x04idle\x01\x05stale\x01\x04\
+\0\x10health-threshold\x03\0$\x01r\x05\x08children\x7f\x07historyx\x04tags\x7f\x11\
+last-output-bytesx\x03ext\x09\x04\0\x05reads\x03\0&\x01p\x0b\x01p\x0e\x01p\x10\x01\
+p\x12\x01k\x14\x01p\x1a\x01p\x1c\x01k\x1f\x01k!\x01k#\x01p%\x01p\x07\x01r\x15\x04\
+kinds\x04names\x07versions\x07summarys\x08statuses(\x05edges)\x0bsame-statuss\x06\
+fields*\x0creason-codes+\x0cemits-events\x7f\x0cmeasures-end\x7f\x09execution,\x08\
+verdicts-\x04kill.\x05lease/\x08delivery0\x05retry1\x06health2\x0aparameters3\x05\
+reads'\x03ext\x09\x04\0\x0adescriptor\x03\04\x01@\0\05\x04\0\x08describe\x016\x04\
 \0\x20runwarden:policy/lifecycle@0.1.0\x05\x06\x04\0'runwarden:policy/lifecycle-\
 policy@0.1.0\x04\0\x0b\x16\x01\0\x10lifecycle-policy\x03\0\0\0G\x09producers\x01\
 \x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
@@ -5217,26 +5219,27 @@ pub use __export_lifecycle_policy_impl as export;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1030] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xdf\x06\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1092] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x9d\x07\x01A\x02\x01\
 A\x04\x01B\x04\x01@\x02\x05levels\x07messages\x01\0\x04\0\x03log\x01\0\x01@\x04\x07\
 messages\x04files\x04linex\x06columnx\x01\0\x04\0\x0creport-panic\x01\x01\x03\0\x20\
-runwarden:host/diagnostics@0.1.0\x05\0\x01B#\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
+runwarden:host/diagnostics@0.1.0\x05\0\x01B%\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
 x\x04\0\x0bduration-ms\x03\0\x02\x01s\x04\0\x09json-text\x03\0\x04\x01r\x03\x03k\
 eys\x04json\x05\x08critical\x7f\x04\0\x09ext-field\x03\0\x06\x01r\x02\x04names\x04\
-json\x05\x04\0\x0anamed-json\x03\0\x08\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\
-\0\x0a\x01ks\x01p\x07\x01r\x04\x04codes\x07messages\x04hint\x0c\x03ext\x0d\x04\0\
-\x05fault\x03\0\x0e\x01r\x02\x04kinds\x02ids\x04\0\x05actor\x03\0\x10\x01p\x05\x01\
-r\x03\x04codes\x07summary\x0c\x08evidence\x12\x04\0\x06reason\x03\0\x13\x01r\x02\
-\x06statuss\x04codes\x04\0\x07outcome\x03\0\x15\x01p\x09\x01p\x0b\x01r\x0d\x04ki\
-nds\x02ids\x06statuss\x07versionx\x06reason\x14\x06fields\x17\x04tags\x18\x0acre\
-ated-at\x01\x0aupdated-at\x01\x04roots\x0agenerationx\x0cchain-parent\x0c\x03ext\
-\x0d\x04\0\x06entity\x03\0\x19\x01r\x06\x04kinds\x02ids\x06statuss\x08terminal\x7f\
-\x07success\x7f\x03ext\x0d\x04\0\x05child\x03\0\x1b\x01r\x07\x0fprevious-status\x0c\
-\x06statuss\x07versionx\x06reason\x14\x05actor\x11\x02at\x01\x03ext\x0d\x04\0\x0b\
-history-row\x03\0\x1d\x01p\x1c\x01p\x1e\x01r\x05\x03now\x01\x0aparameters\x17\x08\
-children\x1f\x07history\x20\x03ext\x0d\x04\0\x0csurroundings\x03\0!\x03\0\x1brun\
-warden:types/types@0.1.0\x05\x01\x04\0Grunwarden:policy/lifecycle-policy-with-al\
-l-of-its-exports-removed@0.1.0\x04\0\x0b6\x01\00lifecycle-policy-with-all-of-its\
--exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-componen\
-t\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+json\x05\x04\0\x0anamed-json\x03\0\x08\x01p\x05\x01p\x07\x01r\x06\x04names\x04ki\
+nds\x07default\x05\x07choices\x0a\x07summarys\x03ext\x0b\x04\0\x09parameter\x03\0\
+\x0c\x01r\x02\x03keys\x05values\x04\0\x03tag\x03\0\x0e\x01ks\x01r\x04\x04codes\x07\
+messages\x04hint\x10\x03ext\x0b\x04\0\x05fault\x03\0\x11\x01r\x02\x04kinds\x02id\
+s\x04\0\x05actor\x03\0\x13\x01r\x03\x04codes\x07summary\x10\x08evidence\x0a\x04\0\
+\x06reason\x03\0\x15\x01r\x02\x06statuss\x04codes\x04\0\x07outcome\x03\0\x17\x01\
+p\x09\x01p\x0f\x01r\x0d\x04kinds\x02ids\x06statuss\x07versionx\x06reason\x16\x06\
+fields\x19\x04tags\x1a\x0acreated-at\x01\x0aupdated-at\x01\x04roots\x0ageneratio\
+nx\x0cchain-parent\x10\x03ext\x0b\x04\0\x06entity\x03\0\x1b\x01r\x06\x04kinds\x02\
+ids\x06statuss\x08terminal\x7f\x07success\x7f\x03ext\x0b\x04\0\x05child\x03\0\x1d\
+\x01r\x07\x0fprevious-status\x10\x06statuss\x07versionx\x06reason\x16\x05actor\x14\
+\x02at\x01\x03ext\x0b\x04\0\x0bhistory-row\x03\0\x1f\x01p\x1e\x01p\x20\x01r\x05\x03\
+now\x01\x0aparameters\x19\x08children!\x07history\"\x03ext\x0b\x04\0\x0csurround\
+ings\x03\0#\x03\0\x1brunwarden:types/types@0.1.0\x05\x01\x04\0Grunwarden:policy/\
+lifecycle-policy-with-all-of-its-exports-removed@0.1.0\x04\0\x0b6\x01\00lifecycl\
+e-policy-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocesse\
+d-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";

@@ -115,6 +115,48 @@ modes! {
     HealthIsCritical = 61,
     /// `assess` panics.
     HealthPanics = 62,
+    /// `plan` never ends.
+    PlanLoops = 70,
+    /// `plan` takes memory without end.
+    PlanTakesMemory = 71,
+    /// `plan` panics.
+    PlanPanics = 72,
+    /// `plan` calls itself without end.
+    PlanRecurses = 73,
+    /// `plan` answers a million dispatches.
+    PlanAnswersAMillion = 74,
+    /// `plan` answers one dispatch more than is admitted.
+    PlanAnswersTooMany = 75,
+    /// `plan` names a destination that its binding has not.
+    PlanNamesAnother = 76,
+    /// `plan` answers a body of megabytes.
+    PlanIsEnormous = 77,
+    /// `plan` answers a body without a byte.
+    PlanBodyIsEmpty = 78,
+    /// `plan` answers two lines where a file takes one.
+    PlanBodyIsTwoLines = 79,
+    /// `plan` wants a dispatch to be late before its event.
+    PlanDeadlineIsPast = 80,
+    /// `plan` wants a dispatch to wait until the end of time.
+    PlanDeadlineIsNever = 81,
+    /// `plan` gives two dispatches one key.
+    PlanRepeatsAKey = 82,
+    /// `plan` gives a dispatch a key that looks like another binding's.
+    PlanForgesAKey = 83,
+    /// `plan` gives a dispatch the key that another has by its place.
+    PlanTakesAPlace = 84,
+    /// `plan` reports a fault of its own.
+    PlanFaults = 85,
+    /// `plan` answers with a critical extension that no host knows.
+    PlanIsCritical = 86,
+    /// `plan` tells what it was told.
+    PlanTells = 87,
+    /// `describe` of the handler names a transport that is none, and more.
+    HandlerHasProblems = 88,
+    /// `describe` of the handler never ends.
+    HandlerLoops = 89,
+    /// `describe` of the handler has a default that is no JSON.
+    HandlerIsNoJson = 90,
 }
 
 /// The mode that stands in the component.

@@ -1,13 +1,14 @@
 //! Lengths of time: `500ms`, `5s`, `2m`, `1h30m`, a bare number is seconds.
 
 use jiff::{Span, SpanRelativeTo};
-use runwarden_host::model::DurationMs;
+
+use super::DurationMs;
 
 /// Reads a length of time: never negative, at most some centuries.
 ///
 /// # Errors
 /// Says why the word is none.
-pub(crate) fn duration(word: &str) -> Result<DurationMs, String> {
+pub fn parse_duration(word: &str) -> Result<DurationMs, String> {
     const FORM: &str = "write 500ms, 5s, 2m, 1h30m, or a number of seconds";
     if word.starts_with('-') {
         return Err(format!("a length of time is not negative: {FORM}"));
@@ -69,7 +70,7 @@ mod tests {
             ("1.2345", 1_234),
         ];
         for (word, ms) in lengths {
-            assert_eq!(duration(word), Ok(DurationMs::from_ms(ms)), "{word}");
+            assert_eq!(parse_duration(word), Ok(DurationMs::from_ms(ms)), "{word}");
         }
     }
 
@@ -94,7 +95,7 @@ mod tests {
             "9999999999h",
         ];
         for word in bad {
-            assert!(duration(word).is_err(), "{word:?}");
+            assert!(parse_duration(word).is_err(), "{word:?}");
         }
     }
 }

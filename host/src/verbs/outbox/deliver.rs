@@ -1,0 +1,374 @@
+//! Delivering what is due: a coordinator that lists and chooses, and a thread for each attempt on its way.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::attempt::{Tried, attempt};
+use super::replan::replan;
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::outbox::PAUSE_AFTER;
+use crate::model::{DISPATCH_KIND, DestinationHealth, Entity, Timestamp};
+use crate::process::is_served;
+use crate::store::DueQuery;
+use crate::wake::POLL;
+
+/// How much is on its way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// In all.
+    pub total: usize,
+    /// To one destination; one that was paused is asked with one at a time.
+    pub per_destination: usize,
+}
+
+impl Bounds {
+    /// What holds unless something else was asked for: four destinations that hang leave room for twelve healthy ones.
+    pub const STANDARD: Self = Self {
+        total: 16,
+        per_destination: 4,
+    };
+}
+
+/// What a delivery is to do.
+pub enum Extent<'a> {
+    /// One pass over what is due now.
+    Once,
+    /// Until nothing is due now.
+    UntilEmpty,
+    /// These dispatches, once each, and nothing new is begun after a while.
+    These(&'a [String], Duration),
+    /// Until it is told to stop; woken by messages and by due times.
+    Service(Receiver<Message>, Sender<Message>),
+}
+
+/// What a delivery that goes on is told.
+#[derive(Debug)]
+pub enum Message {
+    /// Something changed: look again.
+    Woken,
+    /// Begin nothing new; what is on its way is finished.
+    Stop,
+    /// An attempt came to its end.
+    #[doc(hidden)]
+    Done(Box<Done>),
+}
+
+/// An attempt that came to its end.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Done {
+    id: String,
+    target: String,
+    tried: Result<Tried, Error>,
+}
+
+/// What a delivery came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Dispatches that were looked at.
+    pub looked_at: usize,
+    /// The transport took them.
+    pub delivered: usize,
+    /// The transport took them; their acknowledgement is awaited.
+    pub unacknowledged: usize,
+    /// They failed and are tried again later.
+    pub retried: usize,
+    /// They were given up.
+    pub dead: usize,
+    /// Their deadline had passed.
+    pub expired: usize,
+    /// They could not be attempted, and why the last of them could not.
+    pub postponed: usize,
+    /// Others had them, or were faster.
+    pub lost: usize,
+    /// Plans that were owed and were made.
+    pub planned: usize,
+    /// Dispatches and why each was not delivered.
+    pub problems: Vec<(String, String)>,
+}
+
+/// At most so many problems are told one by one.
+const PROBLEMS_MAX: usize = 100;
+
+/// How many due dispatches are listed at once.
+const PAGE: usize = 64;
+
+/// Delivers; at least once, in no order.
+///
+/// # Errors
+/// The store failed. What was on its way was finished.
+pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delivered, Error> {
+    thread::scope(|scope| {
+        let (inbox, tell) = match extent {
+            Extent::Service(..) => (None, None),
+            _ => {
+                let (tell, inbox) = channel();
+                (Some(inbox), Some(tell))
+            }
+        };
+        let mut course = Course::new(host, &extent, bounds);
+        let (inbox, tell) = match (&extent, &inbox, &tell) {
+            (Extent::Service(inbox, tell), ..) => (inbox, tell),
+            (_, Some(inbox), Some(tell)) => (inbox, tell),
+            _ => unreachable!("a channel was made for what brings none"),
+        };
+        loop {
+            if course.begins() {
+                course.report.planned += replan(host)?;
+                while let Some(chosen) = course.choose()? {
+                    let tell = tell.clone();
+                    scope.spawn(move || {
+                        let tried = attempt(host, &chosen.entity, chosen.health.as_ref());
+                        // Nobody listens only when the coordinator failed; what was sent is written down.
+                        let _ = tell.send(Message::Done(Box::new(Done {
+                            id: chosen.entity.reference.id,
+                            target: chosen.target,
+                            tried,
+                        })));
+                    });
+                }
+            }
+            if course.is_over()? {
+                return Ok(course.report);
+            }
+            match inbox.recv_timeout(course.sleep()?) {
+                Ok(message) => course.take(message)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(course.report),
+            }
+        }
+    })
+}
+
+/// After this a command begins no other of its own notices: it has more to do than to wait for receivers.
+const OWN_BEGIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Tries the notices that this process enqueued, once each, unless a service is up: they are its own then. What fails is
+/// written down and tried later; what was not begun is due.
+pub fn deliver_own(host: &Host) {
+    let own = host.take_enqueued();
+    if own.is_empty() || is_served(&host.config().database_path()) {
+        return;
+    }
+    let delivered = deliver(host, Extent::These(&own, OWN_BEGIN_WITHIN), Bounds::STANDARD);
+    // The command did what it was asked for; its notices are in the store, and whoever delivers next finds them.
+    if let Err(error) = delivered {
+        tracing::warn!(%error, "notices were not delivered now");
+    }
+}
+
+/// A dispatch that is to be tried.
+struct Chosen {
+    entity: Entity,
+    target: String,
+    health: Option<DestinationHealth>,
+}
+
+/// What a coordinator knows.
+struct Course<'a> {
+    host: &'a Host,
+    bounds: Bounds,
+    kind: Kind<'a>,
+    /// Ids on their way.
+    under_way: HashSet<String>,
+    /// How many are on their way to each target.
+    targets: HashMap<String, usize>,
+    /// Ids that were tried in this pass.
+    tried: HashSet<String>,
+    /// What is listed and not yet chosen.
+    listed: Vec<Chosen>,
+    is_stopping: bool,
+    report: Delivered,
+}
+
+enum Kind<'a> {
+    Once(Timestamp),
+    UntilEmpty,
+    These(&'a [String], Instant, bool),
+    Service,
+}
+
+impl<'a> Course<'a> {
+    fn new(host: &'a Host, extent: &Extent<'a>, bounds: Bounds) -> Self {
+        let kind = match extent {
+            Extent::Once => Kind::Once(host.now()),
+            Extent::UntilEmpty => Kind::UntilEmpty,
+            Extent::These(ids, most) => Kind::These(ids, Instant::now() + *most, false),
+            Extent::Service(..) => Kind::Service,
+        };
+        Self {
+            host,
+            bounds,
+            kind,
+            under_way: HashSet::new(),
+            targets: HashMap::new(),
+            tried: HashSet::new(),
+            listed: Vec::new(),
+            is_stopping: false,
+            report: Delivered::default(),
+        }
+    }
+
+    /// Whether anything new is begun.
+    fn begins(&self) -> bool {
+        match self.kind {
+            Kind::These(_, until, _) => Instant::now() < until,
+            _ => !self.is_stopping,
+        }
+    }
+
+    /// The next dispatch that may be on its way beside those that are.
+    fn choose(&mut self) -> Result<Option<Chosen>, Error> {
+        if self.under_way.len() >= self.bounds.total {
+            return Ok(None);
+        }
+        if self.listed.is_empty() {
+            self.list()?;
+        }
+        let fits = |chosen: &Chosen| {
+            let going = self.targets.get(&chosen.target).copied().unwrap_or(0);
+            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(chosen.health.as_ref())
+        };
+        let Some(place) = self.listed.iter().rposition(fits) else {
+            // What does not fit now is listed again when something else has ended, except what was asked for by name.
+            if !matches!(self.kind, Kind::These(..)) {
+                self.listed.clear();
+            }
+            return Ok(None);
+        };
+        let chosen = self.listed.remove(place);
+        self.under_way.insert(chosen.entity.reference.id.clone());
+        *self.targets.entry(chosen.target.clone()).or_default() += 1;
+        if !matches!(self.kind, Kind::Service) {
+            self.tried.insert(chosen.entity.reference.id.clone());
+        }
+        Ok(Some(chosen))
+    }
+
+    fn most(&self, health: Option<&DestinationHealth>) -> usize {
+        match health {
+            Some(health) if health.failures >= PAUSE_AFTER => 1,
+            _ => self.bounds.per_destination,
+        }
+    }
+
+    /// Lists what is due and not tried yet, the longest due last.
+    fn list(&mut self) -> Result<(), Error> {
+        let now = self.host.now();
+        let healths = self.host.store().destinations()?;
+        let full = self.targets.iter().filter(|(target, going)| {
+            let health = healths.iter().find(|health| health.target_digest == **target);
+            **going >= self.most(health)
+        });
+        let paused = healths
+            .iter()
+            .filter(|health| health.paused_until.is_some_and(|until| until > now));
+        let except_targets = full
+            .map(|(target, _)| target.clone())
+            .chain(paused.map(|health| health.target_digest.clone()))
+            .collect();
+        let due = match &mut self.kind {
+            Kind::These(_, _, true) => return Ok(()),
+            Kind::These(ids, _, listed) => {
+                *listed = true;
+                let loaded: Result<Vec<_>, _> = ids.iter().map(|id| self.host.store().load(id)).collect();
+                loaded?.into_iter().flatten().collect()
+            }
+            kind => {
+                let before = if let Kind::Once(began) = kind { *began } else { now };
+                // What is on its way may be listed again: room is made for the rest.
+                let limit = PAGE + self.under_way.len();
+                self.host.store().due(&DueQuery {
+                    before,
+                    except_targets,
+                    limit,
+                })?
+            }
+        };
+        let due: Vec<Entity> = due
+            .into_iter()
+            .filter(|entity| entity.reference.kind == DISPATCH_KIND)
+            .filter(|entity| !self.tried.contains(&entity.reference.id))
+            .filter(|entity| !self.under_way.contains(&entity.reference.id))
+            .take(PAGE)
+            .collect();
+        let outlines = self.host.store().outlines(&due)?;
+        self.listed = due
+            .into_iter()
+            .zip(outlines)
+            .rev()
+            .filter_map(|(entity, outline)| {
+                let target = outline?.dispatch.target_digest;
+                let health = healths.iter().find(|health| health.target_digest == target).cloned();
+                Some(Chosen { entity, target, health })
+            })
+            .collect();
+        Ok(())
+    }
+
+    /// Whether nothing is left to do.
+    fn is_over(&self) -> Result<bool, Error> {
+        if !self.under_way.is_empty() {
+            return Ok(false);
+        }
+        Ok(match self.kind {
+            Kind::Service => self.is_stopping,
+            _ => true,
+        })
+    }
+
+    /// How long nothing needs to be looked at.
+    fn sleep(&self) -> Result<Duration, Error> {
+        if !matches!(self.kind, Kind::Service) || !self.listed.is_empty() {
+            return Ok(POLL);
+        }
+        let Some(due) = self.host.store().next_due()? else {
+            return Ok(POLL);
+        };
+        let left = due.since(self.host.now()).as_ms();
+        // What is due and was not begun waits for room: an attempt that ends tells so.
+        if left == 0 {
+            return Ok(POLL);
+        }
+        Ok(Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(POLL))
+    }
+
+    fn take(&mut self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::Woken => {}
+            Message::Stop => self.is_stopping = true,
+            Message::Done(done) => {
+                self.under_way.remove(&done.id);
+                if let Some(going) = self.targets.get_mut(&done.target) {
+                    *going -= 1;
+                    if *going == 0 {
+                        self.targets.remove(&done.target);
+                    }
+                }
+                self.count(done.id, done.tried?);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, id: String, tried: Tried) {
+        let report = &mut self.report;
+        report.looked_at += 1;
+        let (counter, problem) = match tried {
+            Tried::Delivered => (&mut report.delivered, None),
+            Tried::Unacknowledged => (&mut report.unacknowledged, None),
+            Tried::Retried(error) => (&mut report.retried, Some(error)),
+            Tried::Dead(error) => (&mut report.dead, Some(error)),
+            Tried::Expired => (&mut report.expired, None),
+            Tried::Postponed(error) => (&mut report.postponed, Some(error)),
+            Tried::Lost => (&mut report.lost, None),
+        };
+        *counter += 1;
+        if let Some(problem) = problem.filter(|_| report.problems.len() < PROBLEMS_MAX) {
+            report.problems.push((id, problem));
+        }
+    }
+}
