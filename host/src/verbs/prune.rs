@@ -50,10 +50,18 @@ pub fn plan_prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 /// # Errors
 /// As for the plan, with nothing done; or the store failed in between: what is left comes again.
 pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
+    prune_while(host, asked, &|| true)
+}
+
+/// The same, as long as `goes_on` says so: what is left when it does not comes again.
+pub(crate) fn prune_while(host: &Host, asked: &Pruning, goes_on: &dyn Fn() -> bool) -> Result<PruneReport, Error> {
     let (steps, notes) = plan(host, asked)?;
     crash::point("prune.planned");
     let mut items = Vec::with_capacity(steps.len());
     for step in steps {
+        if !goes_on() {
+            break;
+        }
         let mut item = step.item;
         if item.outcome == PruneOutcome::Planned {
             item.outcome = act(host, asked, &item, step.act)?;
