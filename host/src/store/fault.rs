@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Acknowledged, Activation, AdminQuery, Applied, Belongings, Binding, Component, ComponentRecord, Consumer, Created,
-    DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox, Outline,
-    Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Upkeep, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Component, ComponentRecord, Consumer,
+    Created, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox,
+    Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,

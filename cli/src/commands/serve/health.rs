@@ -16,12 +16,14 @@ pub(super) struct Health {
 pub(super) fn health(host: &Host, service: &Service) -> Health {
     let store = host.store().next_due().err();
     let parts = service.parts();
-    let is_well = store.is_none() && parts.iter().all(PartHealth::is_well);
+    let stopping = service.is_stopping();
+    let is_well = !stopping && store.is_none() && parts.iter().all(PartHealth::is_well);
     let described = parts.iter().map(|part| (part.part.word().to_owned(), described(part)));
     Health {
         is_well,
         document: json!({
             "ok": is_well,
+            "stopping": stopping,
             "store": {"ok": store.is_none(), "error": store.map(|error| error.to_string())},
             "parts": described.collect::<serde_json::Map<_, _>>(),
         }),

@@ -117,7 +117,7 @@ fn parts(registry: &mut Registry, service: &Service) {
     registry.register("part_up", "Whether a part of the service is at work", up);
 }
 
-/// How the store stood when it was last looked after.
+/// How the store stood when it was last looked after: once a minute.
 fn upkeep(registry: &mut Registry, service: &Service) {
     let found = service.upkeep();
     gauge(

@@ -1,6 +1,5 @@
 //! The service in this process: the lock, the parts, the signals.
 
-use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -120,12 +119,10 @@ impl Signals {
     }
 
     /// The next of them. Nothing is lost when the answer is not waited for.
-    fn next(&mut self) -> impl Future<Output = ()> {
-        async {
-            tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
-            }
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
     }
 }

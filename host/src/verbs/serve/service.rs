@@ -102,7 +102,8 @@ impl Service {
         (inbox, tell)
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    /// Whether it was asked to stop.
+    pub fn is_stopping(&self) -> bool {
         *locked(&self.is_stopping)
     }
 
