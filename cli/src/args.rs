@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
-    report, rm, run, runtime, show, transition, wait, why,
+    report, rm, run, runtime, serve, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -97,6 +97,7 @@ pub(crate) enum Command {
     Outbox(outbox::Args),
     Policy(policy::Args),
     Notify(notify::Args),
+    Serve(serve::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -118,7 +119,16 @@ const GROUPS: [(&str, &[&str]); 3] = [
     ("Records", &["create", "transition", "report", "history", "runtime"]),
     (
         "Setup",
-        &["policy", "notify", "outbox", "prune", "demo", "completions", "man"],
+        &[
+            "policy",
+            "notify",
+            "outbox",
+            "serve",
+            "prune",
+            "demo",
+            "completions",
+            "man",
+        ],
     ),
 ];
 

@@ -35,6 +35,7 @@ mod removing;
 mod repairing;
 mod reuse;
 mod runs;
+mod serving;
 mod shapes;
 mod stopping;
 mod stops;
