@@ -27,6 +27,7 @@ mod run;
 mod runtime;
 mod serve;
 mod settle;
+mod side_by_side;
 mod stale;
 mod standing;
 mod transition;
