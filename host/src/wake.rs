@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
 /// The safety net under the watch: how long a sleeper sleeps at most.
@@ -26,9 +26,21 @@ pub struct Watching {
 }
 
 impl Watching {
-    fn directory(directory: &Path, tell: impl Fn() + Send + 'static) -> Option<Self> {
+    /// Calls `tell` when something was put into a directory or went from it, as long as the answer is held. Looking into it
+    /// is no change.
+    pub(crate) fn entries(directory: &Path, tell: impl Fn() + Send + 'static) -> Option<Self> {
+        Self::directory(directory, move |event| {
+            let is_change = |event: &Event| matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_));
+            // What cannot be told may have been one.
+            if event.as_ref().map_or(true, is_change) {
+                tell();
+            }
+        })
+    }
+
+    fn directory(directory: &Path, tell: impl Fn(notify::Result<Event>) + Send + 'static) -> Option<Self> {
         // Events that the watcher's own queue drops are covered by the poll.
-        let mut watcher = notify::recommended_watcher(move |_| tell()).ok()?;
+        let mut watcher = notify::recommended_watcher(tell).ok()?;
         watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
         Some(Self { _watcher: watcher })
     }
@@ -77,7 +89,7 @@ impl Wake {
     /// watched: only the poll wakes then.
     pub fn on_touch(&self, tell: impl Fn() + Send + 'static) -> Option<Watching> {
         self.make_directory().ok()?;
-        Watching::directory(&self.directory, tell)
+        Watching::directory(&self.directory, move |_| tell())
     }
 
     fn make_directory(&self) -> std::io::Result<()> {
@@ -93,7 +105,7 @@ impl Watch {
     pub fn directory(directory: &Path) -> Self {
         let signal = Arc::new(Notify::new());
         let woken = Arc::clone(&signal);
-        let watching = Watching::directory(directory, move || woken.notify_one());
+        let watching = Watching::directory(directory, move |_| woken.notify_one());
         Self {
             signal,
             _watching: watching,

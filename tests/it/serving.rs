@@ -312,7 +312,7 @@ fn it_says_how_it_is_and_what_it_did_to_localhost_alone() {
     until("all parts are at work", || served.health().0 == 200);
     let (_, health) = served.health();
     assert_eq!((&health["ok"], &health["store"]["ok"]), (&json!(true), &json!(true)));
-    for part in ["deliverer", "reaper", "retention", "upkeep"] {
+    for part in ["deliverer", "finisher", "reaper", "retention", "upkeep"] {
         assert_eq!(health["parts"][part]["ok"], true, "{health}");
     }
     end_told(&home, "bad", &json!(["false"]).to_string());
@@ -374,13 +374,46 @@ fn a_run_whose_shim_was_killed_is_found_by_a_service_that_starts() {
         "r",
         &["--", "sh", "-c", &format!("read x < {}; exit 5", gate.display())],
     );
-    let shim = home.json(&["show", "r"])["runtime"]["shim_pid"].clone();
-    let shim = shim.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    kill_process(shim.expect("the shim's pid is shown"), Signal::KILL).expect("it is there");
+    let shim = home.json(&["show", "r"])["runtime"]["shim_pid"].as_i64();
+    let shim = shim.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let shim = shim.expect("the shim's pid is shown");
+    kill_process(shim, Signal::KILL).expect("it is there");
+    until("it is gone", || !lives(&shim.as_raw_nonzero().to_string()));
     let served = Served::up(&home);
     until("it is taken over", || served.metric("runwarden_repairs_total") >= 1.0);
     drop(opened(&gate));
     assert_eq!(home.over("r")["fields"]["exit_code"], 5);
+    served.stop();
+}
+
+#[test]
+fn ends_are_left_to_a_service_that_answers_and_recorded_without_it_when_it_does_not() {
+    let home = Home::new();
+    let served = Served::up(&home);
+    until("all parts are at work", || served.health().0 == 200);
+    let ends = || served.metric("runwarden_ends_total");
+    for id in ["one", "two"] {
+        home.detach(id, &["--", "sh", "-c", "exit 4"]);
+        assert_eq!(home.over(id)["fields"]["exit_code"], 4);
+    }
+    until("both ends were left to it", || ends() >= 2.0);
+    assert_eq!(ends(), 2.0);
+    served.signal(Signal::STOP);
+    let gate = home.gate("gate");
+    home.detach(
+        "three",
+        &["--", "sh", "-c", &format!("read x < {}; exit 6", gate.display())],
+    );
+    drop(opened(&gate));
+    // Nobody reads the run meanwhile, who would record the end: the row is looked at alone.
+    let store = crate::harness::library(&home.home(), runwarden_host::store::OpenMode::ReadOnly);
+    until("its own command recorded it", || {
+        let entity = store.store().load("three").expect("the store is read");
+        entity.is_some_and(|entity| entity.terminal)
+    });
+    served.signal(Signal::CONT);
+    assert_eq!(home.over("three")["fields"]["exit_code"], 6);
+    assert_eq!(ends(), 2.0);
     served.stop();
 }
 

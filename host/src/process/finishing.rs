@@ -4,6 +4,9 @@
 //! named `ID.PID`. A ticket is drawn after the exit file was written and removed after the end was recorded, so a
 //! command whose ticket is gone when its turn comes has nothing left to do.
 //!
+//! With a service up a command leaves its ticket to it for a while before it asks for the turn itself: the service has the
+//! store open already.
+//!
 //! If a command dies, the kernel gives its turn to the next, and its ticket is served by whoever lists it. What is
 //! recorded never depends on the queue: where it cannot be used, a command works alone, and the store keeps order.
 
@@ -34,7 +37,7 @@ pub(crate) enum Turn {
 /// The turn; dropping it passes it on.
 pub(crate) struct HeldTurn {
     directory: PathBuf,
-    own: OwnTicket,
+    own: Option<OwnTicket>,
     listed: HashSet<PathBuf>,
     _lock: File,
 }
@@ -55,15 +58,48 @@ pub(crate) fn take_turn(directory: &Path, id: &str) -> Turn {
     let Some(lock) = lock(directory) else {
         return Turn::Alone;
     };
-    if !own.path.exists() {
+    if own.is_served() {
         return Turn::Served;
     }
     Turn::Come(HeldTurn {
         directory: directory.to_owned(),
-        own,
+        own: Some(own),
         listed: HashSet::new(),
         _lock: lock,
     })
+}
+
+/// Makes the queue's directory, unless it is there.
+///
+/// # Errors
+/// It cannot be made: the queue cannot be used.
+pub(crate) fn make_queue(directory: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Waits for the turn of whoever works for others alone; none when nobody waits, or the turn does not come.
+pub(crate) fn take_turn_for_others(directory: &Path) -> Option<HeldTurn> {
+    fs::read_dir(directory).ok()?.next()?.ok()?;
+    let lock = lock(directory)?;
+    Some(HeldTurn {
+        directory: directory.to_owned(),
+        own: None,
+        listed: HashSet::new(),
+        _lock: lock,
+    })
+}
+
+/// The ticket of a command that leaves the recording of the end of run `id` to somebody else; none when the queue cannot
+/// be used. It is taken back when this is dropped.
+pub(crate) fn draw_ticket(directory: &Path, id: &str) -> Option<OwnTicket> {
+    OwnTicket::draw(directory, id)
+}
+
+impl OwnTicket {
+    /// Whether the end was recorded.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.path.exists()
+    }
 }
 
 impl HeldTurn {
@@ -77,7 +113,7 @@ impl HeldTurn {
 
     /// Whether the ticket is this command's own.
     pub(crate) fn is_own(&self, ticket: &Ticket) -> bool {
-        ticket.path == self.own.path
+        self.own.as_ref().is_some_and(|own| ticket.path == own.path)
     }
 }
 
@@ -97,7 +133,7 @@ impl Ticket {
 }
 
 /// Removed with the command that drew it, however that ends, unless it is killed.
-struct OwnTicket {
+pub(crate) struct OwnTicket {
     path: PathBuf,
 }
 
@@ -113,7 +149,7 @@ impl OwnTicket {
                 .open(&path)
         };
         let made = make().or_else(|_| {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            make_queue(directory)?;
             make()
         });
         made.ok().map(|_| Self { path })
@@ -223,6 +259,21 @@ mod tests {
             ticket.left();
         }
         assert!(home.path().join("dead.4194304").exists(), "its command may still wait");
+    }
+
+    #[test]
+    fn whoever_works_for_others_has_no_ticket_and_takes_no_turn_for_nobody() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(take_turn_for_others(&home.path().join("absent")).is_none());
+        assert!(take_turn_for_others(home.path()).is_none());
+        let own = draw_ticket(home.path(), "left").unwrap();
+        let mut turn = take_turn_for_others(home.path()).unwrap();
+        let ticket = turn.waiting().pop().unwrap();
+        assert!(!turn.is_own(&ticket) && !own.is_served());
+        ticket.served();
+        assert!(own.is_served());
+        drop(draw_ticket(home.path(), "taken back").unwrap());
+        assert!(take_turn_for_others(home.path()).is_none());
     }
 
     #[test]

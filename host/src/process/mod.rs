@@ -49,7 +49,7 @@ pub use control::{Control, Event};
 pub use error::ProcessError;
 pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
-pub(crate) use finishing::{HeldTurn, Ticket, Turn, take_turn};
+pub(crate) use finishing::{HeldTurn, Ticket, Turn, draw_ticket, make_queue, take_turn, take_turn_for_others};
 pub use hangup::ignore_hangup;
 pub use identity::{Gone, Identity, Level, Liveness, Place, Unknown, capture, classify, classify_place, held};
 pub use inside::{Inside, is_inside};

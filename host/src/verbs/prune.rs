@@ -56,7 +56,11 @@ pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 }
 
 /// The same, as long as `goes_on` says so: what is left when it does not comes again.
-pub(crate) fn prune_while(host: &Host, asked: &Pruning, goes_on: &dyn Fn() -> bool) -> Result<PruneReport, Error> {
+pub(crate) fn prune_while(
+    host: &Host,
+    asked: &Pruning,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Result<PruneReport, Error> {
     let (steps, notes) = plan(host, asked)?;
     crash::point("prune.planned");
     let mut items = Vec::with_capacity(steps.len());
@@ -67,8 +71,9 @@ pub(crate) fn prune_while(host: &Host, asked: &Pruning, goes_on: &dyn Fn() -> bo
         while let Some(next) = steps.next_if(|next| both_are_directories(&batch[0], next)) {
             batch.push(next);
         }
-        for item in side_by_side(batch, |step| carry_out(host, asked, step)) {
-            items.push(item?);
+        let step = |step| goes_on().then(|| carry_out(host, asked, step));
+        for item in side_by_side(batch, step) {
+            items.extend(item.transpose()?);
         }
     }
     host.wake();

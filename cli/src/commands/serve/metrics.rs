@@ -90,6 +90,11 @@ fn work(registry: &mut Registry, service: &Service) {
     );
     counter(
         registry,
+        ("ends", "Ends that were recorded for finishing commands"),
+        service.ends(),
+    );
+    counter(
+        registry,
         ("repairs", "Runs that were repaired, and groups removed"),
         service.repaired(),
     );

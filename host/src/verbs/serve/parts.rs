@@ -9,9 +9,12 @@ use super::service::{Rest, Service, in_words};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, Protected, Retention};
+use crate::process::make_queue;
+use crate::verbs::finish;
 use crate::verbs::outbox::{Bounds, Extent, deliver};
 use crate::verbs::prune::{PruneOutcome, PruneReport, Pruning, prune_while};
 use crate::verbs::repair::{Act, Repaired, repair_all};
+use crate::wake::{POLL, Watching};
 
 /// Between two looks for what died half-way: a row and a lock for each live run. An end is recorded by its own finishing
 /// command; this is for those whose command or shim was killed.
@@ -41,7 +44,14 @@ pub fn serve(host: &Host, service: &Arc<Service>, protected: &[Protected]) {
     let woken = Arc::clone(service);
     // Where nothing can be watched the deliverer looks once in a poll.
     let _watching = host.wake_file().on_touch(move || woken.wake());
+    let waits = Arc::clone(service);
+    let queue = finish::queue(host.config());
+    let watched = make_queue(&queue)
+        .ok()
+        .and_then(|()| Watching::entries(&queue, move || waits.note_ticket()));
+    let look_every = if watched.is_some() { REAP_EVERY } else { POLL };
     thread::scope(|scope| {
+        scope.spawn(|| finishes(host, service, look_every));
         scope.spawn(|| {
             repeat(service, Part::Reaper, (Duration::ZERO, REAP_EVERY), || {
                 reap(host, service)
@@ -85,6 +95,18 @@ fn delivers(host: &Host, service: &Service) -> Result<(), Error> {
         return Ok(());
     }
     deliver(host, Extent::Service(inbox, tell, service.tally()), Bounds::STANDARD).map(drop)
+}
+
+/// Records ends until the service stops, as commands come that wait for it, and looks every so often by itself.
+fn finishes(host: &Host, service: &Service, look_every: Duration) {
+    let work = || {
+        service.count_ends(finish::finish_for_others(host));
+        forget_enqueued(host);
+        Ok(())
+    };
+    while service.rest_until_ticket(look_every) == Rest::Over {
+        service.pass(Part::Finisher, work);
+    }
 }
 
 fn reap(host: &Host, service: &Service) -> Result<(), Error> {

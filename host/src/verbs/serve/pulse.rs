@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub enum Part {
     /// Sends what is due, and makes plans that are owed.
     Deliverer,
+    /// Records ends, for finishing commands that leave it to the service.
+    Finisher,
     /// Repairs what died half-way.
     Reaper,
     /// Takes away what has been kept long enough.
@@ -19,12 +21,19 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Deliverer, Self::Reaper, Self::Retention, Self::Upkeep];
+    pub const ALL: [Self; 5] = [
+        Self::Deliverer,
+        Self::Finisher,
+        Self::Reaper,
+        Self::Retention,
+        Self::Upkeep,
+    ];
 
     /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Deliverer => "deliverer",
+            Self::Finisher => "finisher",
             Self::Reaper => "reaper",
             Self::Retention => "retention",
             Self::Upkeep => "upkeep",
@@ -37,7 +46,8 @@ impl Part {
         match self {
             Self::Deliverer => Some(Duration::from_secs(60)),
             Self::Reaper => Some(Duration::from_secs(300)),
-            Self::Retention | Self::Upkeep => None,
+            // A finishing command that is not served works itself.
+            Self::Finisher | Self::Retention | Self::Upkeep => None,
         }
     }
 }

@@ -15,14 +15,23 @@ use crate::verbs::outbox::{Message, Tally};
 pub struct Service {
     tally: Tally,
     pulses: [Pulse; Part::ALL.len()],
+    ends: AtomicU64,
     repaired: AtomicU64,
     pruned: AtomicU64,
     upkeep: Mutex<Upkeep>,
     /// Where the deliverer that is at work is told.
     mailbox: Mutex<Option<Sender<Message>>>,
-    is_stopping: Mutex<bool>,
-    stopping: Condvar,
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
     tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// What is wanted of the parts that do not deliver.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    is_stopping: bool,
+    /// A finishing command waits.
+    ticket: bool,
 }
 
 /// Whether a part rests or is to end.
@@ -40,20 +49,21 @@ impl Service {
         Self {
             tally: Tally::default(),
             pulses: Default::default(),
+            ends: AtomicU64::new(0),
             repaired: AtomicU64::new(0),
             pruned: AtomicU64::new(0),
             upkeep: Mutex::default(),
             mailbox: Mutex::default(),
-            is_stopping: Mutex::new(false),
-            stopping: Condvar::new(),
+            wanted: Mutex::default(),
+            changed: Condvar::new(),
             tell: Box::new(tell),
         }
     }
 
     /// Asks every part to begin nothing new and to finish what it is at. Does not wait.
     pub fn stop(&self) {
-        *locked(&self.is_stopping) = true;
-        self.stopping.notify_all();
+        locked(&self.wanted).is_stopping = true;
+        self.changed.notify_all();
         self.send(Message::Stop);
     }
 
@@ -68,6 +78,11 @@ impl Service {
             let counted = (part == Part::Deliverer).then(|| (self.tally.looks(), self.tally.since_look()));
             self.pulse(part).health(part, counted)
         })
+    }
+
+    /// How many ends were recorded for finishing commands.
+    pub fn ends(&self) -> u64 {
+        self.ends.load(Ordering::Relaxed)
     }
 
     /// How many repairs were carried out.
@@ -104,17 +119,32 @@ impl Service {
 
     /// Whether it was asked to stop.
     pub fn is_stopping(&self) -> bool {
-        *locked(&self.is_stopping)
+        locked(&self.wanted).is_stopping
     }
 
     /// Rests for so long, or until the service stops.
     pub(super) fn rest(&self, length: Duration) -> Rest {
-        let is_stopping = locked(&self.is_stopping);
-        let waited = self
-            .stopping
-            .wait_timeout_while(is_stopping, length, |stopping| !*stopping);
-        let (is_stopping, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if *is_stopping { Rest::Stopped } else { Rest::Over }
+        self.rest_unless(length, |wanted| wanted.is_stopping)
+    }
+
+    /// The same, or until a finishing command waits.
+    pub(super) fn rest_until_ticket(&self, length: Duration) -> Rest {
+        let rest = self.rest_unless(length, |wanted| wanted.is_stopping || wanted.ticket);
+        locked(&self.wanted).ticket = false;
+        rest
+    }
+
+    /// Tells that a finishing command waits.
+    pub(super) fn note_ticket(&self) {
+        locked(&self.wanted).ticket = true;
+        self.changed.notify_all();
+    }
+
+    fn rest_unless(&self, length: Duration, wanted: impl Fn(&Wanted) -> bool) -> Rest {
+        let before = locked(&self.wanted);
+        let waited = self.changed.wait_timeout_while(before, length, |now| !wanted(now));
+        let (now, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if now.is_stopping { Rest::Stopped } else { Rest::Over }
     }
 
     /// Does one pass of a part; false when it failed, which is told if it is new.
@@ -138,6 +168,10 @@ impl Service {
         for problem in self.pulse(part).problems(problems) {
             self.say(part, &problem);
         }
+    }
+
+    pub(super) fn count_ends(&self, count: usize) {
+        self.ends.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     pub(super) fn count_repaired(&self, count: usize) {
@@ -201,7 +235,7 @@ mod tests {
             ]
         );
         let failing = service.parts().map(|part| part.failing.is_some());
-        assert_eq!(failing, [false, true, false, false]);
+        assert_eq!(failing, [false, false, true, false, false]);
     }
 
     #[test]
