@@ -1,11 +1,12 @@
 //! Who is told of an entity that is created: the options that say so, and the settings of here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runwarden_host::Host;
 use runwarden_host::model::{NotifyDiagnostic, NotifySettings, validate_id};
 use runwarden_host::notify::settings::{Asked, Files, SETTINGS_FILE, Spec};
 use runwarden_host::verbs::notices;
+use serde_json::{Value, json};
 
 use crate::context::{Context, variable};
 use crate::errors::Outcome;
@@ -28,17 +29,40 @@ pub(crate) struct NotifyArgs {
 }
 
 impl NotifyArgs {
-    /// The notify settings of an entity that is created now.
+    /// The notify settings of an entity that is created now, with the project's as this directory has them.
     ///
     /// # Errors
     /// A handler that is named cannot be had, or the store cannot be read.
-    pub(crate) fn resolved(&self, host: &Host) -> Outcome<NotifySettings> {
-        let asked = match (self.no_notify, self.specs.as_slice()) {
+    pub(crate) fn resolved(&self, host: &Host, directory: Option<&Path>) -> Outcome<NotifySettings> {
+        let files = Files {
+            working_directory: directory.map(Path::to_path_buf),
+            ..files()
+        };
+        Ok(notices(host, &files, &self.asked())?.settings)
+    }
+
+    /// What the options themselves say, as it is part of the command; null when they say nothing.
+    pub(crate) fn words(&self) -> Value {
+        match self.asked() {
+            Asked::Settings => Value::Null,
+            Asked::Off => json!([]),
+            Asked::Told(specs) => specs.iter().map(word).collect(),
+        }
+    }
+
+    fn asked(&self) -> Asked {
+        match (self.no_notify, self.specs.as_slice()) {
             (true, _) => Asked::Off,
             (false, []) => Asked::Settings,
             (false, specs) => Asked::Told(specs.to_vec()),
-        };
-        Ok(notices(host, &files(), &asked)?.settings)
+        }
+    }
+}
+
+fn word(spec: &Spec) -> Value {
+    match spec {
+        Spec::Program(argv) => json!(argv),
+        Spec::Named(name) => json!(name),
     }
 }
 
@@ -63,9 +87,14 @@ pub(crate) fn files() -> Files {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let global = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
     Files {
-        working_directory: std::env::current_dir().ok(),
+        working_directory: working_directory(),
         global: global.map(below),
     }
+}
+
+/// The directory in which this command works, unless it is gone.
+pub(crate) fn working_directory() -> Option<PathBuf> {
+    std::env::current_dir().ok()
 }
 
 /// What is wrong, in one line.

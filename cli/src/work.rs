@@ -10,7 +10,7 @@ use runwarden_host::{Contain, GRACE_DEFAULT, LOG_LIMIT_MIN_BYTES, StopBy, Variab
 
 use crate::context::precious;
 use crate::errors::{Failure, Outcome};
-use crate::notify::NotifyArgs;
+use crate::notify::{NotifyArgs, working_directory};
 use crate::parse;
 
 /// What a run is to do and within what bounds.
@@ -79,6 +79,15 @@ pub(crate) struct WorkArgs {
 }
 
 impl WorkArgs {
+    /// Where the run works, without links and dots where it is there: what is above it is what is above the run. None when
+    /// none is given and this command's own is gone.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        match &self.cwd {
+            Some(cwd) => std::fs::canonicalize(cwd).or_else(|_| std::path::absolute(cwd)).ok(),
+            None => working_directory(),
+        }
+    }
+
     /// The specification, for this program and its arguments.
     ///
     /// # Errors

@@ -88,6 +88,30 @@ fn a_creation_with_a_key_is_safe_to_repeat() {
 }
 
 #[test]
+fn who_is_to_be_told_is_part_of_a_creation_with_a_key_and_what_the_settings_say_is_not() {
+    let home = Home::new();
+    let with = |options: &[&str]| {
+        let creation = ["create", "session", "--idempotency-key", "k"];
+        home.run(&[creation.as_slice(), options].concat())
+    };
+    let told = ["--notify", "[\"true\",\"{payload}\"]"];
+    let first = with(&told).exits(0).out;
+    let journal = home.path("journal");
+    let journal = journal.to_str().expect("text");
+    home.done(&["notify", "add", "journal", "--file", journal]);
+    assert_eq!(with(&told).exits(0).out, first);
+    let others: [&[&str]; 4] = [
+        &[],
+        &["--no-notify"],
+        &["--notify", "journal"],
+        &["--notify", "[\"false\",\"{payload}\"]"],
+    ];
+    for other in others {
+        with(other).exits(64);
+    }
+}
+
+#[test]
 fn a_transition_ends_with_0_4_or_5_and_says_so_on_one_line() {
     let home = Home::new();
     let reference = home.done(&["create", "session", "--id", "s-1"]);

@@ -170,6 +170,64 @@ fn a_kill_stops_every_set_of_an_entity_and_not_the_newest_alone() {
     home.done(&["kill", "two"]);
 }
 
+/// Gives the sets of all runs to one of them, the oldest first.
+fn hand_over(home: &Home, to: &str) {
+    let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store");
+    let moved = "UPDATE runtimes SET owner = (SELECT entity FROM entity_ids WHERE id = ?1)";
+    store.execute(moved, [to]).expect("rows of ours");
+}
+
+#[test]
+fn a_dry_run_names_every_set_that_the_act_reaches() {
+    let home = Home::new();
+    let pids = ["one", "two"].map(|id| below(&home, id, &[]));
+    hand_over(&home, "one");
+    let plan = home.json(&["kill", "one", "--dry-run"]);
+    let reached: Vec<(String, &Value)> = plan["plan"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|step| (step["processes"][0]["pid"].to_string(), &step["runtime"]))
+        .collect();
+    let [one, two] = pids.clone();
+    assert_eq!(reached, [(two, &json!(2)), (one, &json!(1))], "{plan}");
+    home.done(&["kill", "one"]);
+    assert!(pids.iter().all(|pid| !lives(pid)), "{pids:?}");
+    home.done(&["kill", "two"]);
+}
+
+#[test]
+fn a_set_that_is_refused_keeps_no_other_of_the_entity_from_being_stopped() {
+    let home = Home::new();
+    let pid = below(&home, "one", &[]);
+    home.done(&["create", "session", "--id", "two"]);
+    let register = [
+        "runtime", "register", "two", "--kind", "ssh", "--host", "box", "--handle", "12",
+    ];
+    home.done(&register);
+    hand_over(&home, "one");
+    home.run(&["kill", "one", "--dry-run"]).exits(1);
+    let answer = home.run(&["kill", "one", "--json"]).exits(1);
+    assert!(!lives(&pid), "{}", answer.out);
+    let told = &targets(&answer)[0];
+    assert_eq!(
+        (&told["outcome"], &told["signal"], &told["stopped"], &told["status"]),
+        (
+            &json!("incomplete"),
+            &json!("sigterm"),
+            &json!(false),
+            &json!("running")
+        ),
+        "{told}"
+    );
+    let message = told["message"].as_str().expect("a message");
+    assert!(message.contains("runtime 2: it runs elsewhere as 12"), "{message}");
+    // Once nobody is in doubt about the other, the end is what the first was seen to end by.
+    home.done(&["runtime", "release", "2"]);
+    assert_eq!(status(&home, "one"), "cancelled");
+    home.done(&["kill", "two"]);
+}
+
 #[test]
 fn a_kill_makes_exactly_one_event_with_its_own_status_and_code() {
     let home = Home::new();

@@ -130,6 +130,33 @@ fn settings_of_a_project_are_found_from_below() {
 }
 
 #[test]
+fn a_run_keeps_the_settings_of_the_project_that_it_works_in() {
+    let home = Home::new();
+    home.project("[notify.handlers.a]\nargv = [\"./tell\"]");
+    let (inside, outside) = (home.path("src"), tempfile::tempdir().expect("a directory"));
+    std::fs::create_dir_all(&inside).expect("a directory of the test");
+    let inside = inside.to_str().expect("text");
+    let handlers = |from: &std::path::Path, options: &[&str]| {
+        let words = [&["run", "--detach", "--json"], options, &["--", "true"]].concat();
+        let output = home
+            .command(&words)
+            .current_dir(from)
+            .output()
+            .expect("the program starts");
+        let entity: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        home.over(entity["id"].as_str().expect("an id"));
+        told(&entity["notify"])
+    };
+    assert_eq!(handlers(outside.path(), &["--cwd", inside]), "a project");
+    assert_eq!(handlers(outside.path(), &[]), "");
+    let elsewhere = outside.path().to_str().expect("text");
+    assert_eq!(handlers(inside.as_ref(), &["--cwd", elsewhere]), "");
+    // What is above it is above where it leads, not above how it is written.
+    let dotted = format!("{inside}/../../..");
+    assert_eq!(handlers(outside.path(), &["--cwd", &dotted]), "");
+}
+
+#[test]
 fn settings_that_others_can_write_are_ignored_and_said_to_be() {
     let home = Home::new();
     home.project("[notify.handlers.a]\nargv = [\"evil\"]");

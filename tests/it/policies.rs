@@ -301,7 +301,14 @@ fn a_handler_that_is_needed_is_not_removed() {
     home.done(&["policy", "install", &path.to_string_lossy()]);
     let file = home.path("ends").to_string_lossy().into_owned();
     home.done(&["notify", "add", "bell", "--component", "gong@1", "--file", &file]);
+    let in_use = || {
+        let listed = home.json(&["policy", "ls"]);
+        let mut components = listed.as_array().into_iter().flatten();
+        let gong = components.find(|component| component["name"] == "gong").cloned();
+        gong.expect("it is installed")["in_use"].clone()
+    };
     let refused = |words: &str, hint: &str| {
+        assert_eq!(in_use(), json!(1), "what is refused is shown to be in use");
         let answer = home.run(&["policy", "rm", "gong"]).exits(4);
         assert!(answer.err.contains(words), "{words}: {}", answer.err);
         answer.hints(hint);
@@ -314,6 +321,7 @@ fn a_handler_that_is_needed_is_not_removed() {
         "wait until it was told",
     );
     home.done(&["transition", "p-1", "merged", "--reason", "play.merged.ok"]);
+    assert_eq!(in_use(), json!(0));
     assert_eq!(home.json(&["policy", "rm", "gong"])["removed"], json!(true));
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::context::{Context, meant, operator};
 use crate::errors::{Failure, Outcome};
-use crate::notify::{NotifyArgs, warn};
+use crate::notify::{NotifyArgs, warn, working_directory};
 use crate::output::{Page, Report, Text};
 use crate::parse;
 
@@ -85,9 +85,10 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
         command.parents.push(meant(&host, word)?.reference);
     }
     command.idempotency_key.clone_from(&args.idempotency_key);
-    let settings = args.notify.resolved(&host)?;
+    let settings = args.notify.resolved(&host, working_directory().as_deref())?;
     warn(context, &settings);
     command.notify = settings.stored();
+    command.notify_asked = args.notify.words();
     let made = create(&host, &command, choice, args.policy.as_deref())?;
     Ok(Made(view(&host, made.entity)?))
 }

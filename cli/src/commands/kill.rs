@@ -326,7 +326,10 @@ fn foretell(text: &mut Text, planned: &Planned, page: &Page) {
     };
     let (verb, why) = match &planned.step {
         KillStep::Stop => ("stop", None),
-        KillStep::StopLingering => ("stop", Some("it has ended, and this lives on of it")),
+        KillStep::StopLingering => (
+            "stop",
+            Some("this lives beside its newest set, or lives on after its end"),
+        ),
         KillStep::End => ("end", Some("it has no process")),
         KillStep::EndGone => ("end", Some("its processes are gone")),
         KillStep::EndUnreached => ("end", Some("no run is linked below it: nothing would be stopped")),

@@ -147,11 +147,12 @@ fn creation(context: &Context, host: &Host, args: &Args) -> Outcome<Create> {
             )),
         }
     }
-    let settings = args.work.notify.resolved(host)?;
+    let settings = args.work.notify.resolved(host, args.work.directory().as_deref())?;
     if !args.quiet {
         notify::warn(context, &settings);
     }
     create.notify = settings.stored();
+    create.notify_asked = args.work.notify.words();
     Ok(create)
 }
 

@@ -95,6 +95,8 @@ pub struct Create {
     pub parents: Vec<Reference>,
     /// Notify settings as resolved.
     pub notify: Value,
+    /// What the command itself says of who is told, which is part of it, as JSON; null when it leaves that to the settings.
+    pub notify_asked: Value,
     /// What the caller adds to the history row; null or an object.
     pub metadata: Value,
     /// Makes the command safe to repeat.
@@ -115,15 +117,17 @@ impl Create {
             tags: Tags::new(),
             parents: Vec::new(),
             notify: Value::Null,
+            notify_asked: Value::Null,
             metadata: Value::Null,
             idempotency_key: None,
         }
     }
 
-    /// The command as JSON without its key and without an id that was drawn for it.
+    /// The command as JSON without its key and without an id that was drawn for it. The settings that were found are no
+    /// part of it: they may have changed before it is repeated.
     pub fn fingerprint(&self) -> Value {
         let parents: Vec<String> = self.parents.iter().map(ToString::to_string).collect();
-        json!({
+        let mut fingerprint = json!({
             "kind": self.kind,
             "name": self.name,
             "status": self.status,
@@ -133,6 +137,11 @@ impl Create {
             "tags": self.tags,
             "parents": parents,
             "metadata": self.metadata,
-        })
+        });
+        // Absent where nothing is asked: keys of stores that never heard of it stay those of the same commands.
+        if !self.notify_asked.is_null() {
+            fingerprint["notify_asked"] = self.notify_asked.clone();
+        }
+        fingerprint
     }
 }

@@ -109,7 +109,16 @@ pub enum Asked {
     Below,
 }
 
-/// One entity that a kill reaches, as it was found.
+/// Which of an entity's sets of processes a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillSet {
+    /// The newest that is not stopped, whose end is the entity's; or the entity alone, where there is none.
+    Newest,
+    /// One that was started before: it is stopped, and the status is not its to tell.
+    Older,
+}
+
+/// One entity that a kill reaches, as it was found; one more for each set of its processes beside the newest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KillNode {
     /// The entity.
@@ -120,6 +129,8 @@ pub struct KillNode {
     pub is_run: bool,
     /// Whether it was asked for.
     pub asked: Asked,
+    /// Which of its sets is meant.
+    pub set: KillSet,
     /// What is known of its processes.
     pub standing: Standing,
     /// Places, among the nodes, of those linked directly below.
@@ -131,7 +142,7 @@ pub struct KillNode {
 pub enum KillStep {
     /// Its set is stopped; then its end is written.
     Stop,
-    /// It has ended; what lives on of its set is stopped, and its status stays.
+    /// It has ended, or another set of it tells its end; what lives of this one is stopped, and its status stays.
     StopLingering,
     /// Its end is written; it never had a process.
     End,
@@ -223,7 +234,7 @@ fn rounds(nodes: &[KillNode]) -> Vec<usize> {
 
 fn step(nodes: &[KillNode], place: usize) -> KillStep {
     let node = &nodes[place];
-    let has_ended = node.entity.terminal;
+    let has_ended = node.entity.terminal || node.set == KillSet::Older;
     match (&node.standing, &node.row) {
         (Standing::Unjudged(why), _) => KillStep::Refused(why.clone()),
         (Standing::Starting | Standing::Held | Standing::Unheld, _) if has_ended => KillStep::StopLingering,

@@ -62,7 +62,8 @@ pub use handler::{
 };
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use kill::{
-    Asked, KillNode, KillRefusal, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades, plan_kill,
+    Asked, KillNode, KillRefusal, KillSet, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades,
+    plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use nearest::nearest;

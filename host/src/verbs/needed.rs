@@ -13,6 +13,18 @@ const USES_MAX: usize = 10;
 /// How many entities are read at once.
 const PAGE: usize = 500;
 
+/// How many things need a component: what [`remove`](super::remove) would name, but for being in force. Of a handler at most
+/// ten are counted of each sort.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn in_use(host: &Host, record: &ComponentRecord) -> Result<i64, Error> {
+    if record.kind != HANDLER_KIND {
+        return Ok(record.in_use);
+    }
+    Ok(i64::try_from(uses(host, record)?.len()).unwrap_or(i64::MAX))
+}
+
 /// Everything that needs a component, at most [`USES_MAX`] of each sort. Empty when nothing does.
 ///
 /// # Errors
@@ -159,6 +171,8 @@ mod tests {
         let reference = entity.reference.clone();
         check(&host, "file", &[Use::Kept(reference.clone())]);
         check(&host, "webhook", &[]);
+        let counted = ["file", "webhook"].map(|name| in_use(&host, &handler(&host, name)).unwrap());
+        assert_eq!(counted, [1, 0]);
         let mut effects = ending(host.store(), &entity, Success::No);
         effects.change.planned.owed.push(OwedPlan {
             handler: "journal".to_owned(),

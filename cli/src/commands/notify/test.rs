@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use runwarden_host::model::{BoundHandler, NotifySettings, PlannedDispatch};
 use runwarden_host::notify::settings::{Asked, Spec};
 use runwarden_host::notify::{Outlined, outline};
+use runwarden_host::policy::PolicyFault;
 use runwarden_host::verbs::{newest_event, notices, preview};
 use runwarden_host::{Error, Host};
 use serde_json::{Value, json};
@@ -67,13 +68,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Plan> {
         .filter
         .admits(&text(&envelope["entity"]["kind"]), &text(&envelope["status"]));
     let planned = match is_admitted {
-        true => preview(&host, &handler, &envelope).map_err(|error| Failure {
-            hints: vec![format!(
-                "`runwarden policy show {}` shows what it is",
-                handler.component
-            )],
-            ..Failure::from(error)
-        })?,
+        true => preview(&host, &handler, &envelope).map_err(|error| failed(error, &handler.component))?,
         false => Vec::new(),
     };
     let dispatches = planned.into_iter().filter_map(|planned| {
@@ -87,6 +82,19 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Plan> {
         dispatches: dispatches.collect(),
         handler,
     })
+}
+
+/// What a handler that failed is told with: no policy is at fault.
+fn failed(error: Error, component: &str) -> Failure {
+    let is_its_own = matches!(&error, Error::Policy(fault) if !matches!(fault, PolicyFault::Store { .. }));
+    let failure = Failure::from(error);
+    if !is_its_own {
+        return failure;
+    }
+    Failure {
+        hints: vec![format!("`runwarden policy show {component}` shows what it is")],
+        ..failure
+    }
 }
 
 /// The newest event of the entity, and the handler as it keeps it.

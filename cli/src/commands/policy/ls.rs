@@ -1,13 +1,15 @@
 //! `policy ls`: what is installed.
 
 use runwarden_host::store::ComponentRecord;
+use runwarden_host::verbs::in_use;
 use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Column, Page, Report, Style, Table, Text};
 
-/// List installed policies and handlers
+/// List installed policies and handlers, and how many need each: entities of a policy; bindings, and entities and events
+/// that are still to be told, of a handler. What is active or in use is not removed
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {}
@@ -16,13 +18,16 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy ls
   runwarden policy ls --json | jq -r '.[] | select(.active) | .kind'";
 
-/// Installed policies, by kind and version.
+/// Installed policies, by kind and version, `in_use` as a removal counts it.
 pub(crate) struct Listing(Vec<ComponentRecord>);
 
 /// Lists.
 pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
     let host = context.read_or_create()?;
     let mut components = host.store().components()?;
+    for record in &mut components {
+        record.in_use = in_use(&host, record)?;
+    }
     components.sort_by(|a, b| (&a.kind, &a.name, &a.version).cmp(&(&b.kind, &b.name, &b.version)));
     Ok(Listing(components))
 }

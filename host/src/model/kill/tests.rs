@@ -31,6 +31,7 @@ fn run(status: &str, standing: Standing, below: &[usize]) -> KillNode {
         entity: entity("run", status),
         is_run: true,
         asked: Asked::Directly,
+        set: KillSet::Newest,
         standing,
         below: below.to_vec(),
     }
@@ -126,6 +127,32 @@ fn a_child_that_is_refused_does_not_keep_its_parent_from_being_written() {
     let mut child = run("alive", unjudged(KillRefusal::HostMismatch), &[]);
     child.asked = Asked::Below;
     check(&[whole("alive", &[1]), child], "0 1 refused; 1 0 end;");
+}
+
+#[test]
+fn an_older_set_is_stopped_after_the_newest_whatever_becomes_of_that_one_and_writes_no_end() {
+    let older = |standing: Standing| KillNode {
+        set: KillSet::Older,
+        row: None,
+        ..run("alive", standing, &[0])
+    };
+    let newest = |standing: Standing| run("alive", standing, &[]);
+    check(
+        &[newest(Standing::Held), older(Standing::Unheld), older(Standing::Held)],
+        "0 0 stop; 1 1 stop_lingering; 1 2 stop_lingering;",
+    );
+    check(
+        &[newest(unjudged(KillRefusal::Remote)), older(Standing::Held)],
+        "0 0 refused; 1 1 stop_lingering;",
+    );
+    check(
+        &[newest(Standing::Held), older(unjudged(KillRefusal::Remote))],
+        "0 0 stop; 1 1 refused;",
+    );
+    check(
+        &[newest(Standing::Held), older(Standing::Gone(SeenGone::Recycled))],
+        "0 0 stop; 1 1 unchanged;",
+    );
 }
 
 #[test]

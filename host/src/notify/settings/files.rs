@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// Where the settings of a command are looked for; the host reads no environment itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The command's working directory: its project's file is in it or in the nearest directory above it that has one.
+    /// The working directory of the command, or of the run that it starts: its project's file is in it or in the nearest directory above it that has one.
     pub working_directory: Option<PathBuf>,
     /// The user's own file.
     pub global: Option<PathBuf>,

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::record::{self, End};
-use super::walk::newest;
+use super::walk::open;
 use super::{Kill, KillResult, Killed, Killing};
 use crate::error::Error;
 use crate::host::Host;
@@ -28,7 +28,7 @@ pub fn declare_gone(host: &Host, targets: &[Entity], asked: &Kill) -> Result<Kil
 }
 
 fn declare_one(host: &Host, target: &Entity, asked: &Kill) -> Result<Killed, Error> {
-    let runtime = newest(host, target)?;
+    let runtime = open(host, target)?.into_iter().next();
     let seen = runtime
         .as_ref()
         .map(|runtime| standing(host, runtime).unwrap_or_else(|error| unreadable(&error)));
@@ -63,7 +63,7 @@ fn declare_one(host: &Host, target: &Entity, asked: &Kill) -> Result<Killed, Err
     let lifecycle = host.lifecycle(&entity)?;
     let row = lifecycle.kill_row(&entity.status).filter(|_| !entity.terminal);
     let Some(row) = row else {
-        record::release(host, &entity)?;
+        runtime.iter().try_for_each(|runtime| record::release(host, runtime))?;
         return Ok(Killed {
             result: KillResult::Unchanged,
             ..Killed::of(&entity, runtime.as_ref(), why.word.word())

@@ -9,8 +9,8 @@
 //! The intent is durable first: in the store, and in the run directory, which is what counts while the store cannot be
 //! written. The shim, which alone can see the set end, stops it; where it is gone the killer does. Then the end is
 //! recorded, by the finishing command or by the killer, whoever comes first: from the same files, so the result is the
-//! same. A runtime that an entity has beside its newest is found by the walk when the newest is stopped, and lingers until
-//! then. If we die half-way the shims go on with what was asked of them, and the next command records it.
+//! same. A set that an entity has beside its newest is stopped in a round after it, whatever became of the newest, and
+//! its row is settled when it is the newest that is open. If we die half-way the shims go on with what was asked of them, and the next command records it.
 
 mod budget;
 mod declare;
@@ -111,6 +111,7 @@ fn describe(host: &Host, found: &Walk, planned: PlannedKill) -> Result<Planned, 
         reference: node.entity.reference.to_string(),
         status: node.entity.status.clone(),
         goes_to: node.row.as_ref().filter(|_| writes).map(|row| row.goes_to.clone()),
+        runtime: runtime.map(|runtime| runtime.id),
         round: planned.round,
         pid: runtime.and_then(|runtime| Some(runtime.worker.as_ref()?.pid)),
         processes: runtime.map_or_else(|| Ok(Vec::new()), |runtime| reached(host, runtime, &node.standing))?,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::Kill;
 use super::report::{KillResult, Killed};
-use super::{Kill, walk};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Cause, Entity, KillRow, Reason, Runtime, RuntimeState, SeenGone, Transition};
@@ -74,11 +74,9 @@ pub(super) fn end(
 }
 
 /// Says of a runtime whose processes are positively gone that it is stopped.
-pub(super) fn release(host: &Host, entity: &Entity) -> Result<(), Error> {
-    if let Some(runtime) = walk::newest(host, entity)? {
-        host.store().update_runtimes(&[stopped(host, &runtime)])?;
-        host.wake();
-    }
+pub(super) fn release(host: &Host, runtime: &Runtime) -> Result<(), Error> {
+    host.store().update_runtimes(&[stopped(host, runtime)])?;
+    host.wake();
     Ok(())
 }
 

@@ -113,17 +113,38 @@ impl Killed {
         }
     }
 
-    /// Adds what came of another of its runtimes: the status is told by the first, what is not done by either.
+    /// Adds what came of another of its sets: what is not done of either is not done, and where something was done of
+    /// one of them it is no refusal.
     pub(super) fn add(&mut self, other: Self) {
+        let has_acted = self.has_acted() || other.has_acted();
+        let is_weaker = other.has_signalled() && self.signal != "sigkill";
+        let is_done = self.result.is_complete();
+        if !other.result.is_complete() {
+            let said = self.message.take().filter(|_| !is_done);
+            self.message = Some(said.into_iter().chain(other.message).collect::<Vec<_>>().join("; "));
+        }
+        self.result = match (is_done, other.result.is_complete()) {
+            (true, true) => self.result,
+            (false, _) | (_, false) if has_acted => KillResult::Incomplete,
+            (true, false) => other.result,
+            (false, _) => self.result,
+        };
+        if is_weaker || (is_done && !has_acted) {
+            self.signal = other.signal;
+        }
         self.status = other.status;
         self.survivors.extend(other.survivors);
         self.children.extend(other.children);
-        if self.result.is_complete() && !other.result.is_complete() {
-            self.result = other.result;
-            self.signal = other.signal;
-            self.message = other.message;
-        }
         self.stopped &= other.stopped;
+    }
+
+    /// Whether somebody got a signal, or an end was written.
+    fn has_acted(&self) -> bool {
+        self.has_signalled() || matches!(self.result, KillResult::Killed | KillResult::Incomplete)
+    }
+
+    fn has_signalled(&self) -> bool {
+        matches!(self.signal.as_str(), "sigterm" | "sigkill")
     }
 
     /// Whether it and everything below it is as it was asked for.
@@ -159,6 +180,8 @@ pub struct Planned {
     pub status: String,
     /// The status it would get; none when it would keep its own.
     pub goes_to: Option<String>,
+    /// The row of the set in the inventory; none when no set of it is open.
+    pub runtime: Option<i64>,
     /// When: those of one round side by side, after those of the rounds before.
     pub round: usize,
     /// What would be done.
@@ -172,7 +195,7 @@ pub struct Planned {
 /// What a kill would do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KillPlan {
-    /// Each entity once, in the order of the act.
+    /// Each entity once, and once more for each set that it has beside the newest, in the order of the act.
     pub steps: Vec<Planned>,
 }
 
@@ -207,6 +230,7 @@ impl Planned {
             "ref": self.reference,
             "status": self.status,
             "goes_to": self.goes_to,
+            "runtime": self.runtime,
             "round": self.round,
             "step": self.step.word(),
             "signal": signal,

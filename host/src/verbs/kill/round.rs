@@ -13,7 +13,10 @@ use super::{Kill, PROOF_WITHIN};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, KillNode, KillStep, PlannedKill, RuntimeState, Standing, StopIntent, Unjudged};
+use crate::model::{
+    Entity, KillNode, KillRefusal, KillSet, KillStep, PlannedKill, Runtime, RuntimeState, Standing, StopIntent,
+    Unjudged,
+};
 use crate::store::RuntimeUpdate;
 use crate::verbs::identity;
 use crate::verbs::settle::settle;
@@ -141,6 +144,9 @@ impl<'a> Act<'a> {
         let runtime = found.runtimes[planned.node].as_ref();
         let (entity, host, asked) = (&node.entity, self.host, self.asked);
         let (signal, summary) = match (&planned.step, &node.row) {
+            (KillStep::Refused(why), _) if found.is_one_of_several(planned.node) => {
+                return refused_of_several(self.host, (entity, runtime), why);
+            }
             (KillStep::Refused(why), _) => return Ok(refused(entity, runtime.map(|r| r.worker.is_some()), why)),
             (KillStep::EndGone, _) => ("already_dead", "killed; its processes were gone already"),
             (KillStep::End | KillStep::EndUnreached, Some(_)) => ("no_process", "killed; it had no process"),
@@ -148,8 +154,10 @@ impl<'a> Act<'a> {
                 KillStep::Stop | KillStep::StopLingering | KillStep::Unchanged | KillStep::End | KillStep::EndUnreached,
                 _,
             ) => {
-                if let Some(runtime) = runtime {
-                    self.budget.write(|| record::release(host, entity))?;
+                // While its entity has not ended the end of this set may be what will tell how it did.
+                let is_to_tell = node.set == KillSet::Older && !entity.terminal;
+                if let Some(runtime) = runtime.filter(|_| !is_to_tell) {
+                    self.budget.write(|| record::release(host, runtime))?;
                     identity::unheld(host, runtime)?.remove_cgroup();
                 }
                 let report = Killed::of(entity, runtime, "already_dead");
@@ -208,6 +216,25 @@ fn with_words(killed: Killed, planned: &PlannedKill, node: &KillNode) -> Killed 
         KillStep::End => killed.saying("it had no process of its own"),
         _ => killed,
     }
+}
+
+/// One of the sets of an entity that has others; who is seen to live of it is named.
+fn refused_of_several(
+    host: &Host,
+    (entity, runtime): (&Entity, Option<&Runtime>),
+    why: &Unjudged,
+) -> Result<Killed, Error> {
+    let named = runtime.map_or_else(String::new, |runtime| format!("runtime {}: ", runtime.id));
+    let survivors = match runtime {
+        Some(runtime) if why.word == KillRefusal::PermissionDenied => super::found(host, runtime)?,
+        Some(_) | None => Vec::new(),
+    };
+    let report = Killed {
+        result: KillResult::Refused,
+        survivors,
+        ..Killed::of(entity, None, why.word.word())
+    };
+    Ok(report.saying(format!("{named}{}; nothing of it was signalled", why.message)))
 }
 
 fn refused(entity: &Entity, had_process: Option<bool>, why: &Unjudged) -> Killed {

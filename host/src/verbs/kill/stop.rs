@@ -13,11 +13,10 @@ use super::orphans::{Orphans, Progress};
 use super::record::{self, End};
 use super::report::{KillResult, Killed};
 use super::round::Act;
-use super::walk::newest;
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, KillNode, KillRow, Runtime, RuntimeState, Standing};
+use crate::model::{Entity, KillNode, KillRow, KillSet, Runtime, RuntimeState, Standing};
 use crate::process::{self, ExitRecord, Liveness, Patience, Slot, Survivor, Wake};
 use crate::store::RuntimeUpdate;
 use crate::verbs::identity;
@@ -45,6 +44,7 @@ pub(super) struct Stop {
     /// Its runtime, as it was found.
     pub(super) runtime: Runtime,
     before: Entity,
+    set: KillSet,
     row: Option<KillRow>,
     hold: Hold,
     survivors: Vec<Survivor>,
@@ -63,6 +63,7 @@ impl Stop {
             place,
             runtime,
             before: node.entity.clone(),
+            set: node.set,
             row: node.row.clone(),
             hold,
             survivors: Vec::new(),
@@ -85,7 +86,7 @@ impl Stop {
     fn try_begin(&mut self, act: &mut Act<'_>) -> Result<(), Error> {
         if matches!(self.hold, Hold::Starting) {
             // Looked at again: it has its identity since, or its starter finds the intent.
-            let Some(runtime) = newest(act.host, &self.before)? else {
+            let Some(runtime) = self.row_now(act)? else {
                 return Ok(());
             };
             self.runtime = runtime;
@@ -169,7 +170,7 @@ impl Stop {
             self.settle(act)?;
             return Ok(PAUSE);
         }
-        if newest(act.host, &self.before)?.is_none() {
+        if self.row_now(act)?.is_none() {
             self.settle(act)?;
             return Ok(PAUSE);
         }
@@ -200,6 +201,12 @@ impl Stop {
         Ok(PAUSE)
     }
 
+    /// The row of the set, unless somebody recorded that it is stopped.
+    fn row_now(&self, act: &Act<'_>) -> Result<Option<Runtime>, Error> {
+        let row = act.host.store().runtime(self.runtime.id)?;
+        Ok(row.filter(|runtime| !runtime.is_stopped()))
+    }
+
     /// Whether an exit record says that nothing of the set is left.
     fn is_empty(&self) -> Result<bool, Error> {
         Ok(exit_record(&self.runtime)?.is_some_and(|record| record.set.empty))
@@ -210,7 +217,11 @@ impl Stop {
         let (host, before) = (act.host, &self.before);
         let settled = act.budget.write(|| {
             let current = host.store().load(&before.reference.id)?;
-            settle(host, current.unwrap_or_else(|| before.clone()))
+            let settled = settle(host, current.unwrap_or_else(|| before.clone()))?;
+            if self.set == KillSet::Older && settled.terminal {
+                record::release(host, &self.runtime)?;
+            }
+            Ok(settled)
         });
         match settled {
             Ok(now) => self.outcome = Some(self.observed(&now)),
@@ -231,12 +242,8 @@ impl Stop {
         };
         let signal = orphans.signal().unwrap_or("already_dead");
         let Some(row) = self.row.clone().filter(|_| !self.before.terminal) else {
-            record::release(act.host, &self.before)?;
-            self.close(
-                KillResult::Unchanged,
-                signal,
-                "it had ended; what lived on of it was stopped",
-            );
+            record::release(act.host, &self.runtime)?;
+            self.close(KillResult::Unchanged, signal, self.words_of_stopped());
             return Ok(());
         };
         let end = End {
@@ -282,7 +289,8 @@ impl Stop {
                 result: KillResult::Unchanged,
                 ..killed
             }
-            .saying("it had ended; what lived on of it was stopped"),
+            .saying(self.words_of_stopped()),
+            (false, ..) if self.set == KillSet::Older => killed.saying(self.words_of_stopped()),
             (false, true, true) if !record.set.spared.is_empty() => killed.saying(spared(&record)),
             (false, true, true) => killed,
             (false, true, false) => Killed {
@@ -296,6 +304,14 @@ impl Stop {
             }
             .saying("nothing of it is left, and its policy has no kill from its status"),
         })
+    }
+
+    /// What is told of a set that was stopped and does not tell how its entity ends.
+    const fn words_of_stopped(&self) -> &'static str {
+        match self.set {
+            KillSet::Older if !self.before.terminal => "one of its sets of processes was stopped",
+            KillSet::Older | KillSet::Newest => "it had ended; what lived on of it was stopped",
+        }
     }
 
     fn report(&self, now: &Entity, record: Option<&ExitRecord>) -> Killed {

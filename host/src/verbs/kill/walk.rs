@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use super::budget::Budget;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Asked, Entity, KillNode, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
+use crate::model::{Asked, Entity, KillNode, KillSet, PlannedKill, Reach, Runtime, Standing, cascades, plan_kill};
 use crate::store::{Scope, StoreError};
 use crate::verbs::identity::{is_changing_hands, standing, unreadable};
 use crate::verbs::settle::settle;
@@ -14,9 +14,9 @@ use crate::verbs::settle::settle;
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// The entities.
+    /// The entities, each followed by the sets that it has beside the newest.
     pub(super) nodes: Vec<KillNode>,
-    /// Beside each, its newest runtime that is not stopped.
+    /// Beside each, its runtime that is not stopped.
     pub(super) runtimes: Vec<Option<Runtime>>,
     /// Beside each, the one it was found below first.
     pub(super) above: Vec<Option<usize>>,
@@ -26,6 +26,18 @@ impl Walk {
     /// What is to be done with them.
     pub(super) fn plan(&self) -> Vec<PlannedKill> {
         plan_kill(&self.nodes)
+    }
+
+    /// The places of all sets of the entity at this place, which is that of the newest.
+    fn sets(&self, place: usize) -> std::ops::Range<usize> {
+        let older = self.nodes[place + 1..].iter();
+        place..place + 1 + older.take_while(|node| node.set == KillSet::Older).count()
+    }
+
+    /// Whether the entity of a node has other sets.
+    pub(super) fn is_one_of_several(&self, place: usize) -> bool {
+        let next = self.nodes.get(place + 1);
+        self.nodes[place].set == KillSet::Older || next.is_some_and(|node| node.set == KillSet::Older)
     }
 }
 
@@ -64,7 +76,8 @@ pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach, budget: &mut B
                     new
                 }
             };
-            found.nodes[place].below.push(below);
+            let sets = found.sets(below);
+            found.nodes[place].below.extend(sets);
         }
     }
     Ok(found)
@@ -72,18 +85,39 @@ pub(super) fn walk(host: &Host, targets: &[Entity], reach: Reach, budget: &mut B
 
 impl Walk {
     fn add(&mut self, look: &mut Look<'_>, entity: &Entity, asked: Asked, above: Option<usize>) -> Result<(), Error> {
-        let (entity, runtime, standing) = look.at(entity)?;
+        let (entity, sets) = look.at(entity)?;
         let lifecycle = look.host.lifecycle(&entity)?;
-        self.nodes.push(KillNode {
+        let mut sets = sets.into_iter();
+        let (runtime, standing) = match sets.next() {
+            Some((runtime, standing)) => (Some(runtime), standing),
+            None => (None, Standing::Nothing),
+        };
+        let newest = KillNode {
             row: lifecycle.kill_row(&entity.status).cloned(),
             is_run: lifecycle.descriptor().execution.is_some(),
             entity,
             asked,
+            set: KillSet::Newest,
             standing,
             below: Vec::new(),
+        };
+        let place = self.nodes.len();
+        let older = sets.map(|(runtime, standing)| {
+            let node = KillNode {
+                row: None,
+                set: KillSet::Older,
+                standing,
+                below: vec![place],
+                ..newest.clone()
+            };
+            (node, Some(runtime))
         });
-        self.runtimes.push(runtime);
-        self.above.push(above);
+        let older: Vec<_> = older.collect();
+        for (node, runtime) in std::iter::once((newest, runtime)).chain(older) {
+            self.nodes.push(node);
+            self.runtimes.push(runtime);
+            self.above.push(above);
+        }
         Ok(())
     }
 }
@@ -97,19 +131,30 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// An entity as it is now, with its processes.
-    fn at(&mut self, entity: &Entity) -> Result<(Entity, Option<Runtime>, Standing), Error> {
+    /// An entity as it is now, with its sets of processes, the newest first.
+    fn at(&mut self, entity: &Entity) -> Result<(Entity, Vec<(Runtime, Standing)>), Error> {
         let host = self.host;
-        let Some(runtime) = newest(host, entity)? else {
-            return Ok((fresh(host, entity)?, None, Standing::Nothing));
-        };
-        let runtime = self.in_new_hands(runtime);
-        // Before the exit file is read: a shim that is gone had written it.
-        let standing = standing(host, &runtime).unwrap_or_else(|error| unreadable(&error));
+        let stands = |runtime: &Runtime| standing(host, runtime).unwrap_or_else(|error| unreadable(&error));
+        // Before the exit files are read: a shim that is gone had written its own.
+        let seen: HashMap<i64, Standing> = open(host, entity)?
+            .into_iter()
+            .map(|runtime| self.in_new_hands(runtime))
+            .map(|runtime| (runtime.id, stands(&runtime)))
+            .collect();
+        if seen.is_empty() {
+            return Ok((fresh(host, entity)?, Vec::new()));
+        }
         let settled = self.settled(fresh(host, entity)?)?;
-        Ok(match newest(host, &settled)? {
-            None => (fresh(host, &settled)?, None, Standing::Nothing),
-            Some(runtime) => (settled, Some(runtime), standing),
+        let sets: Vec<(Runtime, Standing)> = open(host, &settled)?
+            .into_iter()
+            .map(|runtime| {
+                let standing = seen.get(&runtime.id).cloned().unwrap_or_else(|| stands(&runtime));
+                (runtime, standing)
+            })
+            .collect();
+        Ok(match sets.is_empty() {
+            true => (fresh(host, &settled)?, sets),
+            false => (settled, sets),
         })
     }
 
@@ -156,8 +201,9 @@ fn fresh(host: &Host, entity: &Entity) -> Result<Entity, Error> {
     Ok(stored.unwrap_or_else(|| entity.clone()))
 }
 
-/// The newest runtime of an entity that is not stopped.
-pub(super) fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
+/// The runtimes of an entity that are not stopped, the newest first.
+pub(super) fn open(host: &Host, entity: &Entity) -> Result<Vec<Runtime>, Error> {
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().rfind(|runtime| !runtime.is_stopped()))
+    let open = runtimes.into_iter().rev().filter(|runtime| !runtime.is_stopped());
+    Ok(open.collect())
 }
