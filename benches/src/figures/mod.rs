@@ -3,6 +3,7 @@
 mod bare;
 mod cold;
 mod decide;
+mod deliveries;
 mod ends;
 mod fill;
 mod growth;
@@ -32,6 +33,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("plan", plan::figure),
     ("transitions", transitions::figure),
     ("notices", notices::figure),
+    ("deliveries", deliveries::figure),
     ("written", written::figure),
     ("cold", cold::figure),
     ("start", start::figure),
