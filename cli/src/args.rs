@@ -61,7 +61,8 @@ pub(crate) struct Global {
         value_name = "FORM",
         value_enum,
         default_value_t,
-        hide_possible_values = true
+        hide_possible_values = true,
+        hide_short_help = true
     )]
     pub(crate) log_format: LogFormat,
 }

@@ -12,7 +12,7 @@ use crate::store::samples::{
 };
 use crate::store::{
     Acknowledged, AdminQuery, Applied, Backlog, Binding, Consumer, Created, DueQuery, EffectSet, Enqueued,
-    HistoryQuery, Journal, JournalPage, Owed, Store,
+    HistoryQuery, Journal, JournalPage, Owed, Store, StoreError,
 };
 
 pub(super) const PROMISES: [fn(&Subject); 20] = [
@@ -190,8 +190,7 @@ fn a_dispatch_takes_its_key_again_only_if_no_other_holds_it(subject: &Subject) {
     (revival.change.after.terminal, revival.change.after.success) = (false, false);
     revival.change.admin = vec![admin_event("revived", "dispatch/first")];
     let refused = store.apply(&revival).unwrap_err();
-    let source = std::error::Error::source(&refused).unwrap().to_string();
-    assert_eq!(source, "its deduplication key is held by dispatch/second");
+    assert!(matches!(refused, StoreError::KeyHeld { holder } if holder.id == "second"));
     assert_eq!(store.load("first").unwrap(), Some(dead));
     assert_eq!(audited(store), Vec::<String>::new());
     ended(store, "second", Success::No);

@@ -108,10 +108,9 @@ impl State {
             return Ok(());
         };
         match self.holder(after.row, &dispatch.dedup_key) {
-            Some((holder, _)) if holds(after) && !holds(before) => {
-                let what = format!("its deduplication key is held by {}", holder.reference);
-                Err(refused("applying a change", what))
-            }
+            Some((holder, _)) if holds(after) && !holds(before) => Err(StoreError::KeyHeld {
+                holder: holder.reference.clone(),
+            }),
             _ => Ok(()),
         }
     }

@@ -200,8 +200,7 @@ pub(super) fn hold_or_release(db: &Db, after: &Entity, held: bool) -> Result<(),
             Ok(Reference { kind, id })
         })?;
         if let Some(holder) = holder {
-            let what = format!("its deduplication key is held by {holder}");
-            return Err(refused("applying a change", what));
+            return Err(Fault::Refused(StoreError::KeyHeld { holder }));
         }
     }
     let sql = "UPDATE dispatches SET held = ?2 WHERE entity = ?1";

@@ -27,7 +27,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What holds unless something else was asked for: four destinations that hang leave room for twelve healthy ones.
+    /// What holds unless something else was asked for: three destinations that hang leave room for four attempts elsewhere.
     pub const STANDARD: Self = Self {
         total: 16,
         per_destination: 4,
@@ -124,7 +124,7 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                 while let Some(chosen) = course.choose()? {
                     let tell = tell.clone();
                     scope.spawn(move || {
-                        let work = || attempt(host, &chosen.entity, chosen.health.as_ref());
+                        let work = || attempt(host, &chosen.entity);
                         let tried = catch_unwind(AssertUnwindSafe(work));
                         // Nobody listens only when the coordinator failed; what was sent is written down.
                         let _ = tell.send(Message::Done(Box::new(Done {
@@ -173,7 +173,6 @@ pub fn deliver_own(host: &Host) {
 struct Chosen {
     entity: Entity,
     target: String,
-    health: Option<DestinationHealth>,
 }
 
 /// What a coordinator knows.
@@ -189,12 +188,15 @@ struct Course<'a> {
     tried: HashSet<String>,
     /// What is listed and not yet chosen.
     listed: Vec<Chosen>,
+    /// How destinations do that fail.
+    healths: Vec<DestinationHealth>,
     is_stopping: bool,
     report: Delivered,
 }
 
 enum Kind<'a> {
-    Once(Timestamp),
+    /// What was due at this moment: when the plans that were owed had been made.
+    Once(Option<Timestamp>),
     UntilEmpty,
     These(&'a [String], Instant, bool),
     Service(&'a Tally),
@@ -203,7 +205,7 @@ enum Kind<'a> {
 impl<'a> Course<'a> {
     fn new(host: &'a Host, extent: &Extent<'a>, bounds: Bounds) -> Self {
         let kind = match extent {
-            Extent::Once => Kind::Once(host.now()),
+            Extent::Once => Kind::Once(None),
             Extent::UntilEmpty => Kind::UntilEmpty,
             Extent::These(ids, most) => Kind::These(ids, Instant::now() + *most, false),
             Extent::Service(_, _, tally) => Kind::Service(tally),
@@ -216,6 +218,7 @@ impl<'a> Course<'a> {
             targets: HashMap::new(),
             tried: HashSet::new(),
             listed: Vec::new(),
+            healths: Vec::new(),
             is_stopping: false,
             report: Delivered::default(),
         }
@@ -246,7 +249,7 @@ impl<'a> Course<'a> {
         }
         let fits = |chosen: &Chosen| {
             let going = self.targets.get(&chosen.target).copied().unwrap_or(0);
-            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(chosen.health.as_ref())
+            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(&chosen.target)
         };
         let Some(place) = self.listed.iter().rposition(fits) else {
             // What does not fit now is listed again when something else has ended, except what was asked for by name.
@@ -264,8 +267,11 @@ impl<'a> Course<'a> {
         Ok(Some(chosen))
     }
 
-    fn most(&self, health: Option<&DestinationHealth>) -> usize {
+    /// How much may be on its way there at once: nothing while it is paused, and one to try it afterwards.
+    fn most(&self, target: &str) -> usize {
+        let health = self.healths.iter().find(|health| health.target_digest == target);
         match health {
+            Some(health) if health.paused_until.is_some_and(|until| until > self.host.now()) => 0,
             Some(health) if health.failures >= PAUSE_AFTER => 1,
             _ => self.bounds.per_destination,
         }
@@ -274,17 +280,14 @@ impl<'a> Course<'a> {
     /// Lists what is due and not tried yet, the longest due last.
     fn list(&mut self) -> Result<(), Error> {
         let now = self.host.now();
-        let healths = self.host.store().destinations()?;
-        let full = self.targets.iter().filter(|(target, going)| {
-            let health = healths.iter().find(|health| health.target_digest == **target);
-            **going >= self.most(health)
-        });
-        let paused = healths
-            .iter()
-            .filter(|health| health.paused_until.is_some_and(|until| until > now));
-        let except_targets = full
-            .map(|(target, _)| target.clone())
-            .chain(paused.map(|health| health.target_digest.clone()))
+        self.healths = self.host.store().destinations()?;
+        let under_way = self.targets.keys();
+        let failing = self.healths.iter().map(|health| &health.target_digest);
+        let going = |target: &String| self.targets.get(target).copied().unwrap_or(0);
+        let except_targets = under_way
+            .chain(failing)
+            .filter(|target| going(target) >= self.most(target))
+            .cloned()
             .collect();
         let due = match &mut self.kind {
             Kind::These(_, _, true) => return Ok(()),
@@ -294,7 +297,10 @@ impl<'a> Course<'a> {
                 loaded?.into_iter().flatten().collect()
             }
             kind => {
-                let before = if let Kind::Once(began) = kind { *began } else { now };
+                let before = match kind {
+                    Kind::Once(began) => *began.get_or_insert(now),
+                    _ => now,
+                };
                 // What is on its way may be listed again: room is made for the rest.
                 let limit = PAGE + self.under_way.len();
                 self.host.store().due(&DueQuery {
@@ -318,8 +324,7 @@ impl<'a> Course<'a> {
             .rev()
             .filter_map(|(entity, outline)| {
                 let target = outline?.dispatch.target_digest;
-                let health = healths.iter().find(|health| health.target_digest == target).cloned();
-                Some(Chosen { entity, target, health })
+                Some(Chosen { entity, target })
             })
             .collect();
         Ok(())
@@ -365,6 +370,9 @@ impl<'a> Course<'a> {
                     }
                 }
                 let tried = done.tried.unwrap_or_else(|panic| resume_unwind(panic))?;
+                if matches!(tried, Tried::Retried(_) | Tried::Dead(_)) {
+                    self.healths = self.host.store().destinations()?;
+                }
                 if let Kind::Service(tally) = self.kind {
                     tally.count(&tried);
                 } else {
