@@ -65,7 +65,7 @@ pub(crate) fn prune_while(
     crash::point("prune.planned");
     let mut items = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();
-    while let Some(first) = steps.next().filter(|_| goes_on()) {
+    while let Some(first) = steps.next() {
         let mut batch = vec![first];
         // Directories of runs wait for nobody: those of many share commits.
         while let Some(next) = steps.next_if(|next| both_are_directories(&batch[0], next)) {

@@ -15,10 +15,10 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Deliver notices as they come, repair what died, keep what is kept in bounds
+/// Deliver notices as they come, repair what died, keep things in bounds
 ///
-/// Nothing needs it: commands do each of these for what they touch. Until it is told to stop, notices are sent at once and tried
-/// again when they are due, runs whose shim was killed are found, and retention needs no cron.
+/// Nothing needs it: commands do each of these for what they touch. With it up, notices are sent at once and tried again when
+/// they are due, runs whose shim was killed are found, and retention needs no cron.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
