@@ -127,6 +127,24 @@ fn the_size_of_what_goes_is_that_of_the_whole_tree() {
 }
 
 #[test]
+fn the_directories_of_many_go_side_by_side_and_are_told_in_order() {
+    let home = Home::new();
+    let ids: Vec<String> = (0..12).map(|number| format!("n{number:02}")).collect();
+    for id in &ids {
+        home.detach(id, &["--", "true"]);
+    }
+    ids.iter().for_each(|id| over(&home, id));
+    let pruned = home.json(&["prune", "--older-than", "0"]);
+    let expected: Vec<_> = ids.iter().map(|id| pair("directories", &format!("run/{id}"))).collect();
+    assert_eq!(planned(&pruned), expected);
+    for id in &ids {
+        assert!(!there(&home, id), "{id}");
+        let audited = home.json(&["history", id, "--admin"]);
+        assert_eq!(audited.as_array().map(Vec::len), Some(1), "{audited}");
+    }
+}
+
+#[test]
 fn what_is_alive_or_can_be_taken_up_again_stays_however_old() {
     let home = Home::new();
     home.detach("live", &["--", "sleep", "600"]);
@@ -201,10 +219,14 @@ fn records_go_after_a_year_children_first_and_their_history_with_the_next_pass()
 fn what_a_consumer_is_owed_and_what_is_not_delivered_stays_however_old() {
     let home = Home::new();
     home.done(&["create", "play", "--id", "told"]);
-    home.done(&["create", "dispatch", "--id", "waiting"]);
-    home.done(&["create", "dispatch", "--id", "arrived"]);
     home.done(&["transition", "told", "merged", "--reason", "play.merged.ok"]);
-    home.done(&["transition", "arrived", "acked", "--reason", "dispatch.acked.consumer"]);
+    home.done(&["notify", "add", "fails", "--exec", "false"]);
+    home.done(&["notify", "add", "works", "--exec", "true"]);
+    let send = |to: &str| {
+        let sent = home.json(&["outbox", "send", "--to", to, "{}"]);
+        sent["id"].as_str().expect("an id").to_owned()
+    };
+    let (waiting, arrived) = (send("fails"), send("works"));
     let library = host(&home.home());
     let store = library.store();
     let consumer = Consumer {
@@ -226,7 +248,7 @@ fn what_a_consumer_is_owed_and_what_is_not_delivered_stays_however_old() {
     let first = planned(&home.json(&["prune"]));
     let record = |reference: &str| first.contains(&pair("record", reference));
     assert!(
-        record("play/told") && record("dispatch/arrived") && !record("dispatch/waiting"),
+        record("play/told") && record(&format!("dispatch/{arrived}")) && !record(&format!("dispatch/{waiting}")),
         "{first:?}"
     );
     let pending = || {
@@ -237,14 +259,14 @@ fn what_a_consumer_is_owed_and_what_is_not_delivered_stays_however_old() {
     };
     let owed = pending().remove(0).0;
     let rows = |document: &Value| document["items"][0]["rows"].as_i64();
-    // The event's row stays; the other row of the play and both of the dispatch that arrived go.
-    assert_eq!(rows(&home.json(&["prune"])), Some(3));
+    // The event's row stays; the other row of the play and all three of the dispatch that arrived go.
+    assert_eq!(rows(&home.json(&["prune"])), Some(4));
     assert_eq!(pending()[0].0, owed);
     let acknowledged = store.acknowledge("reader", owed.as_str(), library.now());
     assert_eq!(acknowledged.expect("the store is there"), Acknowledged::New);
     assert_eq!(rows(&home.json(&["prune"])), Some(1));
     home.run(&["history", "told"]).exits(2);
-    home.run(&["show", "waiting"]).exits(0);
+    home.run(&["show", &waiting]).exits(0);
 }
 
 #[test]

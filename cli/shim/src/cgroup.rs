@@ -89,6 +89,12 @@ impl Cgroup {
         pids
     }
 
+    /// Removes it, if nobody is in it; whether it is gone.
+    pub(crate) fn try_remove(&self) -> bool {
+        remove(&self.path, DEPTH_MAX);
+        !self.path.exists()
+    }
+
     /// Whether a process is in it, or in a group below it.
     pub(crate) fn holds(&self, pid: pid_t) -> bool {
         !self.name.is_empty()

@@ -182,9 +182,10 @@ impl Set {
         }
     }
 
-    /// Nobody is left: the cgroup goes.
+    /// Nobody is left: the cgroup goes, or later if somebody of another run is in it.
     pub(crate) fn let_go(&mut self) {
-        if self.holding.cgroup().is_some() {
+        if self.holding.cgroup().is_some_and(Cgroup::try_remove) {
+            // One that is gone would report a change without end.
             self.holding = Holding::Nothing;
         }
     }

@@ -1,5 +1,6 @@
 //! `show`: everything about one entity.
 
+use runwarden_host::model::{Entity, NotifySettings};
 use runwarden_host::verbs::{EntityView, Seen, view};
 use serde_json::Value;
 
@@ -116,6 +117,7 @@ fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
     lines.add("children", Some(view.children.join(", ")));
     lines.add("tags", Some(pairs(&view.json["tags"])));
     lines.add("fields", Some(pairs(&view.json["fields"])));
+    lines.add("told", whom(entity));
     lines.add("run dir", Some(text_of(&view.json["run_dir"])));
     let digest: String = entity.policy.digest.chars().take(12).collect();
     lines.add(
@@ -162,6 +164,27 @@ fn runtime_line(runtime: &Value) -> Option<String> {
         words.push("stop unconfirmed".to_owned());
     }
     Some(words.join(", "))
+}
+
+/// Who is told of it, by name, and that something was refused.
+fn whom(entity: &Entity) -> Option<String> {
+    let settings = NotifySettings::of_stored(&entity.notify)?;
+    let names: Vec<String> = settings.handlers.into_iter().map(|handler| handler.name).collect();
+    let refused = match settings.diagnostics.len() {
+        0 => return Some(names.join(", ")),
+        refused => format!(
+            "{refused} refused: `runwarden notify show --ref {}`",
+            entity.reference.id
+        ),
+    };
+    let told = [names.join(", "), refused];
+    Some(
+        told.iter()
+            .filter(|words| !words.is_empty())
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("; "),
+    )
 }
 
 /// Evidence in a line: what was observed, without what was not.

@@ -117,6 +117,11 @@ impl EventId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The id of the entity whose event it is: ids hold no colon.
+    pub fn entity_id(&self) -> &str {
+        self.0.split(':').nth(1).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for EventId {

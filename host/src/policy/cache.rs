@@ -16,7 +16,7 @@ use sha2::Sha256;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::code::load;
+use super::code::{Code, load};
 
 /// Length of an HMAC-SHA256, and of its key.
 const MAC_BYTES: usize = 32;
@@ -64,11 +64,20 @@ impl Cache {
         let component = Component::new(engine, bytes()?)?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if let Some(key) = key
-            && let Err(error) = write(&path, &component, &key)
+            && let Err(error) = component.serialize().and_then(|code| Ok(write(&path, &code, &key)?))
         {
             tracing::debug!(%error, path = %path.display(), "compiled code is not kept");
         }
         Ok(component)
+    }
+
+    /// Keeps code that was compiled for another reason, so that the first call of the component need not compile it.
+    pub(super) fn keep(&self, engine: &Engine, digest: &str, code: &Code) {
+        let path = self.directory.join(entry_name(engine, digest));
+        let Some(key) = self.key() else { return };
+        if let Err(error) = write(&path, code.bytes(), &key) {
+            tracing::debug!(%error, path = %path.display(), "compiled code is not kept");
+        }
     }
 
     /// The key of the keyed digests, made on first use. None when the directory cannot hold one: then nothing is kept.
@@ -144,11 +153,9 @@ fn read(engine: &Engine, path: &Path, key: &[u8; MAC_BYTES]) -> Option<Component
     unsafe { load(engine, code) }.ok()
 }
 
-fn write(path: &Path, component: &Component, key: &[u8; MAC_BYTES]) -> wasmtime::Result<()> {
-    let code = component.serialize()?;
-    let tag = mac(key, path, &code).finalize().into_bytes();
-    publish(path, &[&tag, &code])?;
-    Ok(())
+fn write(path: &Path, code: &[u8], key: &[u8; MAC_BYTES]) -> std::io::Result<()> {
+    let tag = mac(key, path, code).finalize().into_bytes();
+    publish(path, &[&tag, code])
 }
 
 /// Writes under a name of its own, then renames: a reader sees all of it or nothing.

@@ -12,6 +12,12 @@ use super::text::line;
 /// Code is run without checks, so nothing else makes one: a file or a stranger cannot.
 pub struct Code(Vec<u8>);
 
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Code({} bytes)", self.0.len())
+    }
+}
+
 impl Code {
     /// What a compiler that we started answered.
     pub(crate) fn from_worker(answer: Vec<u8>) -> Self {

@@ -24,6 +24,8 @@ pub struct Candidate {
     pub warnings: Vec<Finding>,
     /// What one `describe` used of its fuel.
     pub describe_fuel: u64,
+    /// Its code, for [`super::Policies::keep`].
+    pub code: Code,
 }
 
 /// Checks the bytes of a policy or handler: size, digest, validity, imports, exports and their types, then `describe` twice
@@ -46,11 +48,11 @@ pub fn prepare<E: From<InstallError>>(
         return Err(InstallError::problem("exports", message).into());
     }
     let code = compile(&digest[..12], bytes)?;
-    Ok(admit(digest, inspected, &code, limits)?)
+    Ok(admit(digest, inspected, code, limits)?)
 }
 
 /// What running the component shows.
-fn admit(digest: String, inspected: Inspected, code: &Code, limits: Limits) -> Result<Candidate, InstallError> {
+fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Result<Candidate, InstallError> {
     let label = &digest[..12];
     let not_loadable = |error: wasmtime::Error| {
         InstallError::Fault(PolicyFault::NotLoadable {
@@ -82,6 +84,7 @@ fn admit(digest: String, inspected: Inspected, code: &Code, limits: Limits) -> R
         descriptor,
         warnings,
         describe_fuel,
+        code,
     })
 }
 

@@ -11,6 +11,7 @@ use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
 use super::calls::{Assessed, Callable, GuardRequest, Judged, Observed, VerdictRequest};
+use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
 use super::instance::{CallState, link};
@@ -217,6 +218,14 @@ impl Policies {
             ..self.limits
         };
         Callable::new(label, &pre, limits).plan(&descriptor, handler, envelope)
+    }
+
+    /// Keeps the code of a component that was compiled to be checked, so that its first call need not compile it in this
+    /// process, unbounded. What cannot be kept costs time only.
+    pub fn keep(&self, digest: &str, code: &Code) {
+        if let Ok(engine) = engine() {
+            self.cache.keep(engine, digest, code);
+        }
     }
 
     /// Makes the policy callable and calls it.

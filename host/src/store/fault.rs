@@ -151,6 +151,7 @@ impl<S: Store> Outbox for FaultyStore<S> {
     calls! {
         enqueue(new: &NewDispatch) -> Enqueued;
         dispatch(id: &str) -> Option<Dispatch>;
+        notices_of(entity: &Entity, limit: usize) -> Vec<Entity>;
         outlines(dispatches: &[Entity]) -> Vec<Option<Outline>>;
         due(query: &DueQuery) -> Vec<Entity>;
         next_due() -> Option<Timestamp>;

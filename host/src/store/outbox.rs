@@ -28,6 +28,12 @@ pub trait Outbox: Send + Sync {
     /// The store cannot be read.
     fn outlines(&self, dispatches: &[Entity]) -> Result<Vec<Option<Outline>>, StoreError>;
 
+    /// Dispatches that tell the events of an entity, newest first, at most `limit` of them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn notices_of(&self, entity: &Entity, limit: usize) -> Result<Vec<Entity>, StoreError>;
+
     /// Dispatches for which something is due, the longest due first; not those to a destination that is paused beyond
     /// the moment asked for. What is dead or waits for a paused destination costs nothing here.
     ///

@@ -26,6 +26,7 @@ mod resolve;
 mod run;
 mod runtime;
 mod settle;
+mod side_by_side;
 mod stale;
 mod standing;
 mod transition;

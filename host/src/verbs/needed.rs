@@ -88,3 +88,99 @@ fn names(settings: &serde_json::Value, record: &ComponentRecord, name: Option<&s
     let mut handlers = settings.handlers.iter();
     handlers.any(|handler| handler.digest == record.digest && name.is_none_or(|name| handler.name == name))
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(
+        clippy::unwrap_used,
+        reason = "a test ends at the first thing that is not as it should be"
+    )]
+
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::host::Config;
+    use crate::model::{Entity, OwedPlan, Planned};
+    use crate::policy::Limits;
+    use crate::store::samples::{Success, ending, install, moment, new_entity};
+    use crate::store::{Applied, Created, MemoryStore};
+
+    /// A host whose store has the handlers that ship.
+    fn host(home: &tempfile::TempDir) -> Host {
+        let config = Config {
+            home: home.path().to_owned(),
+            database: None,
+            limits: Limits::DEFAULT,
+            clock: Clock::System,
+            compiler: None,
+            program: "/nonexistent".into(),
+            shim: &[],
+            variable: |_| None,
+        };
+        let host = Host::with_store(config, Arc::new(MemoryStore::named("needed01")));
+        host.ensure_bundled().unwrap();
+        install(host.store()).unwrap();
+        host
+    }
+
+    fn handler(host: &Host, name: &str) -> ComponentRecord {
+        let components = host.store().components().unwrap();
+        let mut handlers = components.into_iter().filter(|record| record.kind == HANDLER_KIND);
+        handlers.find(|record| record.name == name).unwrap()
+    }
+
+    /// A run that tells the file handler of its end.
+    fn telling(host: &Host, id: &str) -> Entity {
+        let mut new = new_entity(host.store(), "run", id);
+        let bound = |name: &str, component: &str| {
+            json!({"name": name, "layer": "store", "component": component, "digest": handler(host, component).digest,
+                   "destinations": {}})
+        };
+        new.entity.notify = json!({"handlers": [bound("journal", "file"), bound("desk", "exec")]});
+        match host.store().create(&new, None).unwrap() {
+            Created::New { entity, .. } => *entity,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn check(host: &Host, name: &str, expected: &[Use]) {
+        assert_eq!(uses(host, &handler(host, name)).unwrap(), expected, "{name}");
+    }
+
+    #[test]
+    fn a_handler_is_needed_until_what_it_tells_of_has_ended_and_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let host = host(&home);
+        check(&host, "file", &[]);
+        let entity = telling(&host, "r");
+        let reference = entity.reference.clone();
+        check(&host, "file", &[Use::Kept(reference.clone())]);
+        check(&host, "webhook", &[]);
+        let mut effects = ending(host.store(), &entity, Success::No);
+        effects.change.planned.owed.push(OwedPlan {
+            handler: "journal".to_owned(),
+            tries: 1,
+            due_at: moment(50),
+            error: None,
+        });
+        assert!(matches!(host.store().apply(&effects).unwrap(), Applied::Written));
+        check(&host, "file", &[Use::Owed(reference)]);
+        check(&host, "exec", &[]);
+        let owed = host.store().owed(moment(99), 9).unwrap();
+        assert!(host.store().settle_owed(&owed[0], &Planned::default(), &[]).unwrap());
+        check(&host, "file", &[]);
+    }
+
+    #[test]
+    fn ten_uses_are_enough_to_be_told() {
+        let home = tempfile::tempdir().unwrap();
+        let host = host(&home);
+        for number in 0..12 {
+            telling(&host, &format!("r-{number}"));
+        }
+        assert_eq!(uses(&host, &handler(&host, "exec")).unwrap().len(), USES_MAX);
+    }
+}

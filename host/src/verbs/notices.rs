@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{BoundHandler, HANDLER_KIND, HandlerDescriptor, Invalid, Layer, NotifyDiagnostic, NotifySettings};
 use crate::notify::settings::{
-    Asked, Chosen, Component, Decided, Files, LayerSettings, Problem, bind, read_global, read_project, resolve,
+    Asked, Chosen, Component, Decided, Files, LayerSettings, NotNamed, Problem, Spec, bind, read_global, read_project,
+    resolve,
 };
 use crate::policy::select;
 use crate::store::{Binding, ComponentRecord};
@@ -32,14 +33,7 @@ pub struct Notices {
 pub fn notices(host: &Host, files: &Files, asked: &Asked) -> Result<Notices, Error> {
     let bindings = host.store().bindings()?;
     let layers = layers(files, &bindings);
-    let resolved = resolve(&layers, asked).map_err(|absent| {
-        let message = format!("`{}` is no handler that can be told: {}", absent.name, absent.why);
-        Invalid::new(
-            "notify",
-            message,
-            Some("`runwarden notify ls` lists the handlers".to_owned()),
-        )
-    })?;
+    let resolved = resolve(&layers, asked).map_err(|absent| not_had(&absent))?;
     let mut notices = Notices {
         settings: NotifySettings {
             diagnostics: resolved.diagnostics,
@@ -61,10 +55,31 @@ pub fn notices(host: &Host, files: &Files, asked: &Asked) -> Result<Notices, Err
     for (name, chosen) in on {
         match installed.bind(name, chosen)? {
             Ok(bound) => notices.settings.handlers.push(bound),
+            Err(problems) if is_named(asked, name) => {
+                let why = problems
+                    .into_iter()
+                    .map(|problem| problem.message)
+                    .collect::<Vec<_>>()
+                    .join("; ");
+                let name = name.clone();
+                return Err(not_had(&NotNamed { name, why }).into());
+            }
             Err(problems) => notices.settings.diagnostics.extend(told(name, chosen.layer, &problems)),
         }
     }
     Ok(notices)
+}
+
+/// Whether the run itself asks for the handler of that name.
+fn is_named(asked: &Asked, name: &str) -> bool {
+    let names = |spec: &Spec| matches!(spec, Spec::Named(named) if named == name);
+    matches!(asked, Asked::Told(specs) if specs.iter().any(names))
+}
+
+fn not_had(absent: &NotNamed) -> Invalid {
+    let message = format!("`{}` is no handler that can be told: {}", absent.name, absent.why);
+    let hint = "`runwarden notify show` tells what the settings come to";
+    Invalid::new("notify", message, Some(hint.to_owned()))
 }
 
 fn layers(files: &Files, bindings: &[Binding]) -> Vec<LayerSettings> {

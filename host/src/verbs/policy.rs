@@ -68,6 +68,7 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
     crash::point("install.checked");
     host.store().install(&[component], &activations, &events)?;
     crash::point("install.committed");
+    host.policies().keep(&candidate.digest, &candidate.code);
     Ok(Installed {
         candidate,
         was_present,

@@ -19,7 +19,8 @@ use crate::process::{Emptied, Found, RunDir, remove_tree};
 use crate::store::Journal;
 use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
 use crate::verbs::remove::{ClearResult, Keep, Removing, in_words, remove_node};
-use plan::{Act, Judged, held, plan, shim};
+use crate::verbs::side_by_side::side_by_side;
+use plan::{Act, Judged, Step, held, plan, shim};
 
 /// How many rows are looked at, or taken, in one step.
 const BATCH_ROWS: usize = 500;
@@ -48,21 +49,38 @@ pub fn plan_prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 /// Takes away what [`plan_prune`] shows.
 ///
 /// # Errors
-/// As for the plan, with nothing done; or the store failed in between: what is left comes again.
+/// As for the plan, with nothing done; or the store failed in between, for one step or for several that were carried out
+/// side by side: what is left comes again.
 pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
     let (steps, notes) = plan(host, asked)?;
     crash::point("prune.planned");
     let mut items = Vec::with_capacity(steps.len());
-    for step in steps {
-        let mut item = step.item;
-        if item.outcome == PruneOutcome::Planned {
-            item.outcome = act(host, asked, &item, step.act)?;
-            crash::point("prune.step");
+    let mut steps = steps.into_iter().peekable();
+    while let Some(first) = steps.next() {
+        let mut batch = vec![first];
+        // Directories of runs wait for nobody: those of many share commits.
+        while let Some(next) = steps.next_if(|next| both_are_directories(&batch[0], next)) {
+            batch.push(next);
         }
-        items.push(item);
+        for item in side_by_side(batch, |step| carry_out(host, asked, step)) {
+            items.push(item?);
+        }
     }
     host.wake();
     Ok(PruneReport { items, notes })
+}
+
+fn both_are_directories(one: &Step, other: &Step) -> bool {
+    [one, other].iter().all(|step| step.item.kind == PruneKind::Directories)
+}
+
+fn carry_out(host: &Host, asked: &Pruning, step: Step) -> Result<PruneItem, Error> {
+    let mut item = step.item;
+    if item.outcome == PruneOutcome::Planned {
+        item.outcome = act(host, asked, &item, step.act)?;
+        crash::point("prune.step");
+    }
+    Ok(item)
 }
 
 fn act(host: &Host, asked: &Pruning, item: &PruneItem, act: Act) -> Result<PruneOutcome, Error> {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use runwarden_host::Host;
 use runwarden_host::model::{BoundHandler, NotifySettings, PlannedDispatch};
 use runwarden_host::notify::settings::{Asked, Spec};
 use runwarden_host::notify::{Outlined, outline};
 use runwarden_host::verbs::{newest_event, notices, preview};
+use runwarden_host::{Error, Host};
 use serde_json::{Value, json};
 
 use super::words::{filter, target};
@@ -66,10 +66,15 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Plan> {
     let is_admitted = handler
         .filter
         .admits(&text(&envelope["entity"]["kind"]), &text(&envelope["status"]));
-    let planned = if is_admitted {
-        preview(&host, &handler, &envelope)?
-    } else {
-        Vec::new()
+    let planned = match is_admitted {
+        true => preview(&host, &handler, &envelope).map_err(|error| Failure {
+            hints: vec![format!(
+                "`runwarden policy show {}` shows what it is",
+                handler.component
+            )],
+            ..Failure::from(error)
+        })?,
+        false => Vec::new(),
     };
     let dispatches = planned.into_iter().filter_map(|planned| {
         let destination = handler.destinations.get(&planned.destination)?;
@@ -99,21 +104,16 @@ fn of_entity(host: &Host, args: &Args) -> Outcome<(Value, Option<BoundHandler>)>
 /// The handler of that name here and now.
 fn of_here(host: &Host, name: &str) -> Outcome<BoundHandler> {
     let asked = Asked::Told(vec![Spec::Named(name.to_owned())]);
-    let settings = notices(host, &files(), &asked).map_err(|error| Failure {
-        exit: Exit::UNKNOWN,
-        ..Failure::from(error)
-    })?;
-    let settings = settings.settings;
-    if let Some(handler) = settings.handlers.into_iter().find(|handler| handler.name == name) {
-        return Ok(handler);
-    }
-    let why = settings
-        .diagnostics
-        .into_iter()
-        .find(|told| told.handler.as_deref() == Some(name));
-    let why = why.map(|told| told.message).unwrap_or_default();
-    Err(Failure::new(Exit::UNKNOWN, "notify", format!("`{name}` is off: {why}"))
-        .hint("`runwarden notify show` tells what is wrong"))
+    let off = |error: Error| match error {
+        error @ Error::Invalid(_) => Failure {
+            exit: Exit::UNKNOWN,
+            ..Failure::from(error)
+        },
+        error => error.into(),
+    };
+    let settings = notices(host, &files(), &asked).map_err(off)?.settings;
+    let found = settings.handlers.into_iter().find(|handler| handler.name == name);
+    Ok(found.expect("a handler that was asked for by name is there or an error"))
 }
 
 fn sample(path: &std::path::Path) -> Outcome<Value> {

@@ -119,7 +119,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A list of strings, in `code` when it is anything else.
+    /// A list of strings.
     pub(super) fn texts(&mut self, key: &str) -> Option<Vec<String>> {
         let texts = self.get(key)?.as_array().and_then(|values| {
             let texts = values.iter().map(|value| value.as_str().map(str::to_owned));

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::model::{DurationMs, HANDLER_KIND, HandlerDescriptor, Layer, SecretReference, Source, Transport};
+use crate::model::{DurationMs, HandlerDescriptor, Layer, SecretReference, Source, Transport};
 
 mod vectors;
 
@@ -396,8 +396,8 @@ fn the_nearest_layer_names_the_tags_that_are_let_out() {
 
 /// What the component of this name that ships says of itself.
 fn shipped(name: &str) -> HandlerDescriptor {
-    let of_name = |bundled: &&runwarden_bundled::Bundled| bundled.kind == HANDLER_KIND && bundled.name == name;
-    let bundled = runwarden_bundled::POLICIES.iter().find(of_name).expect("it ships");
+    let mut handlers = runwarden_bundled::HANDLERS.iter();
+    let bundled = handlers.find(|bundled| bundled.name == name).expect("it ships");
     serde_json::from_str(bundled.descriptor).expect("its descriptor is one")
 }
 

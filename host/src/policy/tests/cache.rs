@@ -52,6 +52,17 @@ fn the_second_load_compiles_nothing() {
 }
 
 #[test]
+fn code_that_was_compiled_for_a_check_is_not_compiled_again() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = Cache::new(&home.path().join("code"));
+    let bytes = wat::parse_str("(component)").unwrap();
+    cache.keep(engine().unwrap(), ONE, &crate::policy::compile(&bytes).unwrap());
+    let never = || -> wasmtime::Result<Vec<u8>> { panic!("its code is there") };
+    cache.component(engine().unwrap(), ONE, never).unwrap();
+    assert_eq!(cache.compiled(), 0);
+}
+
+#[test]
 fn the_directory_and_its_files_are_private() {
     let (_home, directory) = kept();
     assert_eq!(mode_of(&directory), 0o700);

@@ -3,7 +3,7 @@
 use runwarden_test_guests::Mode;
 use serde_json::json;
 
-use super::guests::Installed;
+use super::guests::{Installed, UNHURRIED};
 use crate::model::{Descriptor, Structural};
 use crate::policy::calls::attempts;
 use crate::policy::{Limits, PolicyFault};
@@ -64,7 +64,7 @@ fn a_loop_in_a_guard_is_ended_by_the_clock_where_fuel_does_not() {
         &[Mode::GuardLoops],
         Limits {
             fuel: u64::MAX,
-            ..Limits::DEFAULT
+            ..UNHURRIED
         },
     );
     assert!(matches!(
@@ -169,7 +169,7 @@ fn each_way_to_fail_in_a_verdict_is_a_fault_of_its_own() {
 fn an_answer_over_its_limit_is_no_answer() {
     let tight = Limits {
         answer_bytes: 10,
-        ..Limits::DEFAULT
+        ..UNHURRIED
     };
     let installed = Installed::within(&[Mode::GuardRefuses, Mode::VerdictDiffers, Mode::Honest], tight);
     assert!(matches!(

@@ -172,6 +172,10 @@ impl Outbox for FakeStore {
         never()
     }
 
+    fn notices_of(&self, _: &Entity, _: usize) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
     fn outlines(&self, _: &[Entity]) -> Result<Vec<Option<Outline>>, StoreError> {
         never()
     }

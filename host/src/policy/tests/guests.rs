@@ -1,6 +1,7 @@
 //! Installed guests, and what they are asked.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use runwarden_test_guests::{Mode, hostile};
 use serde_json::json;
@@ -12,14 +13,20 @@ use crate::policy::{
     VerdictRequest, compile_here, prepare,
 };
 
+/// The limits, with time for a machine that does much else: fuel decides, and says the same however busy it is.
+pub(super) const UNHURRIED: Limits = Limits {
+    wall: Duration::from_secs(60),
+    ..Limits::DEFAULT
+};
+
 /// What `prepare` made of the hostile guest in a mode.
 pub(super) fn prepared(mode: Mode) -> Result<Candidate, InstallError> {
-    prepare(&hostile(mode), Limits::DEFAULT, compile_here)
+    prepare(&hostile(mode), UNHURRIED, compile_here)
 }
 
 /// The place and message of every problem; a fault is not among them.
 pub(super) fn problems(bytes: &[u8]) -> Vec<(String, String)> {
-    match prepare(bytes, Limits::DEFAULT, compile_here) {
+    match prepare(bytes, UNHURRIED, compile_here) {
         Err(InstallError::Unusable(findings)) => findings.into_iter().map(|f| (f.place, f.message)).collect(),
         other => panic!("{other:?}"),
     }
@@ -41,7 +48,7 @@ pub(super) struct Installed {
 
 impl Installed {
     pub(super) fn new(modes: &[Mode]) -> Self {
-        Self::within(modes, Limits::DEFAULT)
+        Self::within(modes, UNHURRIED)
     }
 
     pub(super) fn within(modes: &[Mode], limits: Limits) -> Self {

@@ -2,7 +2,7 @@
 
 use runwarden_test_guests::{Mode, hostile};
 
-use super::guests::{fault, prepared, problems};
+use super::guests::{UNHURRIED, fault, prepared, problems};
 use crate::policy::{InstallError, Limits, PolicyFault, compile_here, prepare};
 
 #[test]
@@ -14,7 +14,7 @@ fn an_honest_guest_is_admitted_without_a_warning() {
 
 #[test]
 fn each_way_to_fail_in_describe_is_a_fault_of_its_own() {
-    let fault = |mode| fault(&hostile(mode), Limits::DEFAULT);
+    let fault = |mode| fault(&hostile(mode), UNHURRIED);
     assert!(matches!(
         fault(Mode::DescribeLoops),
         PolicyFault::OutOfFuel { fuel: 50_000_000, .. }
@@ -49,7 +49,7 @@ fn a_panic_tells_its_own_words_its_place_and_its_frames() {
         message,
         backtrace,
         ..
-    } = fault(&hostile(Mode::DescribePanics), Limits::DEFAULT)
+    } = fault(&hostile(Mode::DescribePanics), UNHURRIED)
     else {
         panic!("a panic is a trap")
     };
@@ -61,7 +61,7 @@ fn a_panic_tells_its_own_words_its_place_and_its_frames() {
 
 #[test]
 fn a_panic_of_megabytes_is_a_trap_with_a_short_message() {
-    let PolicyFault::Trapped { message, .. } = fault(&hostile(Mode::DescribePanicsAtLength), Limits::DEFAULT) else {
+    let PolicyFault::Trapped { message, .. } = fault(&hostile(Mode::DescribePanicsAtLength), UNHURRIED) else {
         panic!("a panic is a trap, however long its words")
     };
     assert!(
@@ -76,7 +76,7 @@ fn a_panic_too_long_to_cross_is_a_trap_and_no_bad_answer() {
     let limits = Limits {
         host_call_bytes: 1 << 20,
         answer_bytes: 1 << 20,
-        ..Limits::DEFAULT
+        ..UNHURRIED
     };
     let fault = fault(&hostile(Mode::DescribePanicsAtLength), limits);
     assert!(matches!(fault, PolicyFault::Trapped { .. }), "{fault:?}");
@@ -150,7 +150,7 @@ fn a_strangers_words_cannot_paint_the_terminal() {
 fn each_limit_ends_the_call_as_a_fault_of_its_own() {
     let bytes = runwarden_bundled::POLICIES[0].component;
     let tight = |change: fn(&mut Limits)| {
-        let mut limits = Limits::DEFAULT;
+        let mut limits = UNHURRIED;
         change(&mut limits);
         fault(bytes, limits)
     };
@@ -168,7 +168,7 @@ fn each_limit_ends_the_call_as_a_fault_of_its_own() {
     ));
     let small = Limits {
         component_bytes: 1_000,
-        ..Limits::DEFAULT
+        ..UNHURRIED
     };
     assert!(
         matches!(prepare(bytes, small, compile_here), Err(InstallError::Unusable(found)) if found[0].place == "size")

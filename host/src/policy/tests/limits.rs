@@ -1,6 +1,6 @@
 //! Limits on what a component holds, met by components that hold much in ways that a Rust guest does not.
 
-use super::guests::fault;
+use super::guests::{UNHURRIED, fault};
 use crate::policy::{Limits, PolicyFault};
 
 /// A component of several core modules, each with this in it, started one after the other.
@@ -19,7 +19,7 @@ fn holding(modules: usize, inside: &str) -> Vec<u8> {
 }
 
 fn fault_of(modules: usize, inside: &str) -> PolicyFault {
-    fault(&holding(modules, inside), Limits::DEFAULT)
+    fault(&holding(modules, inside), UNHURRIED)
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_start_of_a_component_counts_against_every_limit() {
 fn filling_memory_again_and_again_is_ended_although_it_costs_little_fuel() {
     let filling = "(memory 128) (func $s (loop $l
         (memory.fill (i32.const 0) (i32.const 1) (i32.const 8388608)) (br $l))) (start $s)";
-    let fault = fault_of(1, filling);
+    let fault = fault(&holding(1, filling), Limits::DEFAULT);
     assert!(
         matches!(fault, PolicyFault::OutOfTime { .. } | PolicyFault::OutOfFuel { .. }),
         "{fault:?}"

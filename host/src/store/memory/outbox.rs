@@ -228,6 +228,14 @@ impl Outbox for MemoryStore {
         Ok(dispatches.iter().map(outline).collect())
     }
 
+    fn notices_of(&self, entity: &Entity, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        let state = self.state();
+        let of_entity = |event: &EventId| event.entity_id() == entity.reference.id;
+        let found = state.outbox.dispatches.iter().rev();
+        let rows = found.filter(|(_, dispatch)| dispatch.event_id.as_ref().is_some_and(of_entity));
+        Ok(rows.map(|(row, _)| state.entities[row].clone()).take(limit).collect())
+    }
+
     fn due(&self, query: &DueQuery) -> Result<Vec<Entity>, StoreError> {
         let state = self.state();
         let mut found: Vec<&Entity> = Vec::new();

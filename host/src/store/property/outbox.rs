@@ -222,6 +222,7 @@ pub(super) fn look(store: &dyn Store) -> Vec<String> {
     }
     let entities: Vec<_> = IDS.iter().filter_map(|id| store.load(id).unwrap()).collect();
     seen.push(told(store.outlines(&entities)));
+    seen.extend(entities.iter().map(|entity| told(store.notices_of(entity, 3))));
     seen.extend(IDS.map(|id| told(store.dispatch(id))));
     seen
 }

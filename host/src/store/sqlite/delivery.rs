@@ -26,6 +26,10 @@ impl Outbox for SqliteStore {
         self.read("reading dispatches", |db| outbox::outlines(db, dispatches, self.name()))
     }
 
+    fn notices_of(&self, entity: &Entity, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        self.read("reading dispatches", |db| outbox::notices_of(db, entity, limit))
+    }
+
     fn due(&self, query: &DueQuery) -> Result<Vec<Entity>, StoreError> {
         self.read("looking for due dispatches", |db| outbox::due(db, query))
     }

@@ -164,7 +164,7 @@ const FINDING: [Call; 10] = [
 ];
 
 /// Calls of the outbox, each on what the one before left.
-const NOTICES: [Call; 9] = [
+const NOTICES: [Call; 10] = [
     ("enqueue", |store| {
         let new = samples::new_dispatch(store, "sent", None);
         assert!(matches!(store.enqueue(&new).unwrap(), Enqueued::New(_)));
@@ -191,6 +191,13 @@ const NOTICES: [Call; 9] = [
     ("outlines", |store| {
         let found = ["sent", "planned"].map(|id| store.load(id).unwrap().unwrap());
         assert!(store.outlines(&found).unwrap().iter().all(Option::is_some));
+    }),
+    ("notices_of", |store| {
+        let told = store.load("planned").unwrap().unwrap();
+        assert!(
+            store.notices_of(&told, LIMIT).unwrap().is_empty(),
+            "a notice makes no event"
+        );
     }),
     ("due", |store| {
         let query = DueQuery {

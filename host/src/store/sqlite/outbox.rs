@@ -286,6 +286,18 @@ pub(super) fn outlines(db: &Db, dispatches: &[Entity], store: &str) -> rusqlite:
     Ok(numbers.iter().map(|number| found.get(number).cloned()).collect())
 }
 
+/// Dispatches that tell the events of an entity; see [`crate::store::Outbox::notices_of`].
+pub(super) fn notices_of(db: &Db, entity: &Entity, limit: usize) -> rusqlite::Result<Vec<Entity>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches d CROSS JOIN entities e ON e.entity = d.entity {} \
+         WHERE d.event_entity = ?1 ORDER BY d.entity DESC LIMIT ?2",
+        entity::COLUMNS,
+        entity::JOINS
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.rows(&sql, [entity.row, limit], entity::decode)
+}
+
 /// A destination for which something is due at some time.
 struct Waiting {
     destination: i64,

@@ -50,6 +50,8 @@ CREATE TABLE dispatches (
     CONSTRAINT dispatches_event_is_whole CHECK ((event_entity IS NULL) = (event_version IS NULL))
 ) STRICT;
 
+-- What became of the events of an entity.
+CREATE INDEX dispatches_by_event ON dispatches (event_entity) WHERE event_entity IS NOT NULL;
 -- One holder of a deduplication key; what is dead or expired gave it back.
 CREATE UNIQUE INDEX dispatches_holders ON dispatches (dedup_key) WHERE held = 1;
 
