@@ -44,6 +44,7 @@ mod repairing;
 mod reuse;
 mod runs;
 mod secrecy;
+mod serving;
 mod shapes;
 mod stopping;
 mod stops;

@@ -9,7 +9,7 @@ use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, OwedPlan, Planned, Timestamp,
     sha256_hex,
 };
-use crate::store::{Acknowledged, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed, StoreError};
+use crate::store::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed, StoreError};
 
 /// What there is beside entities and history.
 #[derive(Clone, Debug, Default)]
@@ -291,6 +291,18 @@ impl Outbox for MemoryStore {
         let state = self.state();
         let failing = state.outbox.destinations.iter().filter(|known| known.failures > 0);
         Ok(failing.cloned().collect())
+    }
+
+    fn backlog(&self) -> Result<Backlog, StoreError> {
+        let state = self.state();
+        let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+        for row in state.outbox.dispatches.keys() {
+            *counted.entry(state.entities[row].status.clone()).or_default() += 1;
+        }
+        Ok(Backlog {
+            dispatches: counted.into_iter().collect(),
+            owed_plans: state.outbox.owed.len() as u64,
+        })
     }
 
     fn bindings(&self) -> Result<Vec<Binding>, StoreError> {

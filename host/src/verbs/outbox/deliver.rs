@@ -1,12 +1,14 @@
 //! Delivering what is due: a coordinator that lists and chooses, and a thread for each attempt on its way.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::attempt::{Tried, attempt};
 use super::replan::replan;
+use super::tally::Tally;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::outbox::PAUSE_AFTER;
@@ -40,8 +42,8 @@ pub enum Extent<'a> {
     UntilEmpty,
     /// These dispatches, once each, and nothing new is begun after a while.
     These(&'a [String], Duration),
-    /// Until it is told to stop; woken by messages and by due times.
-    Service(Receiver<Message>, Sender<Message>),
+    /// Until it is told to stop; woken by messages and by due times, and counted as it goes.
+    Service(Receiver<Message>, Sender<Message>, &'a Tally),
 }
 
 /// What a delivery that goes on is told.
@@ -62,7 +64,8 @@ pub enum Message {
 pub struct Done {
     id: String,
     target: String,
-    tried: Result<Tried, Error>,
+    /// A panic is told on: whoever waits for this attempt would wait for ever.
+    tried: thread::Result<Result<Tried, Error>>,
 }
 
 /// What a delivery came to.
@@ -111,7 +114,7 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
         };
         let mut course = Course::new(host, &extent, bounds);
         let (inbox, tell) = match (&extent, &inbox, &tell) {
-            (Extent::Service(inbox, tell), ..) => (inbox, tell),
+            (Extent::Service(inbox, tell, _), ..) => (inbox, tell),
             (_, Some(inbox), Some(tell)) => (inbox, tell),
             _ => unreachable!("a channel was made for what brings none"),
         };
@@ -121,7 +124,8 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                 while let Some(chosen) = course.choose()? {
                     let tell = tell.clone();
                     scope.spawn(move || {
-                        let tried = attempt(host, &chosen.entity);
+                        let work = || attempt(host, &chosen.entity);
+                        let tried = catch_unwind(AssertUnwindSafe(work));
                         // Nobody listens only when the coordinator failed; what was sent is written down.
                         let _ = tell.send(Message::Done(Box::new(Done {
                             id: chosen.entity.reference.id,
@@ -130,6 +134,7 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                         })));
                     });
                 }
+                course.looked();
             }
             if course.is_over()? {
                 return Ok(course.report);
@@ -138,6 +143,10 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                 Ok(message) => course.take(message)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(course.report),
+            }
+            // One look is enough for whatever came together.
+            while let Ok(message) = inbox.try_recv() {
+                course.take(message)?;
             }
         }
     })
@@ -190,7 +199,7 @@ enum Kind<'a> {
     Once(Option<Timestamp>),
     UntilEmpty,
     These(&'a [String], Instant, bool),
-    Service,
+    Service(&'a Tally),
 }
 
 impl<'a> Course<'a> {
@@ -199,7 +208,7 @@ impl<'a> Course<'a> {
             Extent::Once => Kind::Once(None),
             Extent::UntilEmpty => Kind::UntilEmpty,
             Extent::These(ids, most) => Kind::These(ids, Instant::now() + *most, false),
-            Extent::Service(..) => Kind::Service,
+            Extent::Service(_, _, tally) => Kind::Service(tally),
         };
         Self {
             host,
@@ -212,6 +221,13 @@ impl<'a> Course<'a> {
             healths: Vec::new(),
             is_stopping: false,
             report: Delivered::default(),
+        }
+    }
+
+    /// Counts a look at what is due.
+    fn looked(&self) {
+        if let Kind::Service(tally) = self.kind {
+            tally.look();
         }
     }
 
@@ -245,7 +261,7 @@ impl<'a> Course<'a> {
         let chosen = self.listed.remove(place);
         self.under_way.insert(chosen.entity.reference.id.clone());
         *self.targets.entry(chosen.target.clone()).or_default() += 1;
-        if !matches!(self.kind, Kind::Service) {
+        if !matches!(self.kind, Kind::Service(_)) {
             self.tried.insert(chosen.entity.reference.id.clone());
         }
         Ok(Some(chosen))
@@ -320,14 +336,14 @@ impl<'a> Course<'a> {
             return Ok(false);
         }
         Ok(match self.kind {
-            Kind::Service => self.is_stopping,
+            Kind::Service(_) => self.is_stopping,
             _ => true,
         })
     }
 
     /// How long nothing needs to be looked at.
     fn sleep(&self) -> Result<Duration, Error> {
-        if !matches!(self.kind, Kind::Service) || !self.listed.is_empty() {
+        if !matches!(self.kind, Kind::Service(_)) || !self.listed.is_empty() {
             return Ok(POLL);
         }
         let Some(due) = self.host.store().next_due()? else {
@@ -353,11 +369,15 @@ impl<'a> Course<'a> {
                         self.targets.remove(&done.target);
                     }
                 }
-                let tried = done.tried?;
+                let tried = done.tried.unwrap_or_else(|panic| resume_unwind(panic))?;
                 if matches!(tried, Tried::Retried(_) | Tried::Dead(_)) {
                     self.healths = self.host.store().destinations()?;
                 }
-                self.count(done.id, tried);
+                if let Kind::Service(tally) = self.kind {
+                    tally.count(&tried);
+                } else {
+                    self.count(done.id, tried);
+                }
             }
         }
         Ok(())
