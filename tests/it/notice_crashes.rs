@@ -299,3 +299,32 @@ fn a_notice_that_somebody_sends_is_whole_or_absent() {
     assert_eq!(home.notice()["status"], "delivered");
     assert_eq!(told(&home.path("heard")).len(), 1);
 }
+
+#[test]
+fn what_a_receiver_or_an_operator_says_of_a_notice_is_whole_or_absent() {
+    let home = Home::new();
+    let token = home.path("token");
+    let script = format!("printf %s \"$RUNWARDEN_ACK_TOKEN\" > {}", token.display());
+    home.bind("ops", &["--exec", &json!(["sh", "-c", script]).to_string()]);
+    home.done(&["outbox", "send", "--to", "ops", "{}", "--ack"]);
+    let id = home.notice()["id"].as_str().expect("an id").to_owned();
+    let token = std::fs::read_to_string(&token).expect("it was told");
+    let answer = ["outbox", "ack", &id, &token];
+    dies_at(&home, "transition.decided", &answer);
+    assert_eq!(home.notice()["status"], "pending");
+    dies_at(&home, "transition.committed", &answer);
+    assert_eq!(home.notice()["status"], "acked");
+    assert_eq!(home.json(&answer)["again"], true);
+    home.bind("off", &["--url", "https://127.0.0.1/hook"]);
+    home.done(&["outbox", "purge", &id]);
+    home.done(&["outbox", "send", "--to", "off", "{}"]);
+    let id = home.notice()["id"].as_str().expect("an id").to_owned();
+    let retry = ["outbox", "retry", &id];
+    dies_at(&home, "transition.decided", &retry);
+    assert_eq!(home.notice()["status"], "dead_letter");
+    dies_at(&home, "transition.committed", &retry);
+    assert_eq!(
+        (&home.notice()["status"], &home.notice()["attempt"]),
+        (&json!("pending"), &json!(0))
+    );
+}

@@ -153,6 +153,24 @@ fn a_destination_that_fails_is_paused_after_five_failures_and_tried_one_at_a_tim
     assert_eq!(home.json(&["outbox", "ls"])[0]["destination_paused"], Value::Null);
 }
 
+/// More than is listed at once waits where nothing can be sent, and has waited longer.
+#[test]
+fn what_waits_for_a_secret_or_a_pause_starves_nothing_else() {
+    let home = Home::new();
+    let receiver = Receiver::answering("500 Oh", "");
+    webhook(&home, "paused", &receiver, &[]);
+    webhook(&home, "secret", &receiver, &["--secret-file", "absent"]);
+    home.bind("well", &["--file", "ends"]);
+    let host = crate::harness::host(&home.home());
+    for name in ["paused", "secret"] {
+        enqueue(&host, name, 150);
+    }
+    enqueue(&host, "well", 1);
+    let delivered = once(&host);
+    assert_eq!((delivered.delivered, delivered.postponed), (1, 150), "{delivered:?}");
+    assert!(counted(&host, "paused", "pending") == 150 && receiver.seen().len() <= 8);
+}
+
 /// What a command does with a notice that it made itself.
 fn enqueue_own(host: &Host) {
     send(host, &bound(host), &sending("ops"), &Actor::new("operator", "test")).expect("it is enqueued");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Home};
+use crate::harness::{Answer, Home, until};
 use crate::receiver::{Receiver, answer};
 
 /// Nothing else in a home has these letters.
@@ -129,6 +129,27 @@ fn a_secret_is_kept_and_told_nowhere_whatever_becomes_of_the_attempt() {
     assert!(error.contains("OPS_SECRET is not set"), "{error}");
     assert_eq!(notice["attempt"], 2);
     is_kept_nowhere(&home, &answers, &["tr0ub4dor", OTHER, &OTHER[6..]]);
+}
+
+/// Whoever records the end of a run reads the secret where the run was started, and keeps it no more than others.
+#[test]
+fn a_secret_in_the_environment_of_a_detached_run_is_used_and_not_kept() {
+    let home = Home::new();
+    let receiver = Receiver::answering("204 No Content", "");
+    let url = receiver.url("/hook");
+    home.bind("ops", &["--url", &url, "--allow-private", "--secret-env", "OPS_SECRET"]);
+    let run = ["run", "--detach", "--id", "one", "--", "true"];
+    let started = home.run_with(&run, &[("OPS_SECRET", SECRET)]).exits(0);
+    home.over("one");
+    until("it is told", || home.notice()["status"] == "delivered");
+    let request = receiver.seen().remove(0);
+    let seconds = request.headers["webhook-timestamp"].parse().expect("seconds");
+    let verifier = standardwebhooks::Webhook::from_bytes(SECRET.as_bytes().to_vec()).expect("a secret");
+    let signed = verifier.sign(&request.headers["webhook-id"], seconds, &request.body);
+    assert_eq!(signed.expect("it can be signed"), request.headers["webhook-signature"]);
+    let mut answers = shown(&home);
+    answers.push(started);
+    is_kept_nowhere(&home, &answers, &["tr0ub4dor"]);
 }
 
 #[test]

@@ -8,17 +8,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::host::{Config, Host};
-use crate::model::{Actor, Create, DurationMs, Entity, Reach, Reason, Reference, Retention, Transition};
+use crate::model::{
+    Actor, Create, DISPATCH_KIND, DurationMs, Entity, NotifySettings, Reach, Reason, Reference, Retention, Transition,
+};
 use crate::policy::Limits;
 use crate::store::samples::new_run;
-use crate::store::{FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When};
+use crate::store::{
+    EntityQuery, FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When,
+};
 use crate::verbs::create::{make, policy_for};
+use crate::verbs::outbox::{Bounds, Extent, Sending, deliver, send};
 use crate::verbs::{
     Activating, Clearing, IdChoice, Keep, Kill, Pruning, Standing, activate, clear, create, kill, prune, report,
     settle, standings, transition,
@@ -44,7 +50,7 @@ impl Bench {
             home: home.path().to_owned(),
             database: None,
             limits: Limits::DEFAULT,
-            clock: Clock::System,
+            clock: Clock::Set(Arc::new(AtomicI64::new(Clock::System.now().as_ms()))),
             compiler: None,
             program: Path::new("/nonexistent").to_owned(),
             shim: &[],
@@ -362,4 +368,43 @@ fn an_inventory_that_cannot_be_read_ends_a_removal_before_anything_is_done() {
         assert_eq!(bench.store.inner().runtimes(None).unwrap().len(), 1);
         assert_eq!(status(bench.store.inner(), "r").as_deref(), Some("running"));
     }
+}
+
+/// Where a notice of the test goes.
+fn journal(host: &Host) -> NotifySettings {
+    let transport = json!({"transport": "file", "path": host.config().home().join("ends"), "timeout_ms": 10_000});
+    let handler = json!({
+        "name": "ops", "layer": "store", "component": "file@0.1.0", "digest": "d", "destinations": {"file": transport},
+    });
+    serde_json::from_value(json!({"handlers": [handler]})).unwrap()
+}
+
+/// Said again it is sent again, when only the receiver knows that it had it: at least once, under one id.
+#[test]
+fn a_notice_survives_every_failing_call() {
+    check(
+        |host| {
+            // Whatever somebody claimed before has lapsed.
+            if let Clock::Set(clock) = &host.config().clock {
+                clock.fetch_add(3_600_000, Ordering::Relaxed);
+            }
+            let sending = Sending {
+                to: "ops".to_owned(),
+                body: json!({}),
+                dedup_key: Some("k".to_owned()),
+                deadline: None,
+                wants_acknowledgement: false,
+            };
+            send(host, &journal(host), &sending, &tester())?;
+            deliver(host, Extent::UntilEmpty, Bounds::STANDARD).map(|_| ())
+        },
+        |store| {
+            let query = EntityQuery {
+                kind: Some(DISPATCH_KIND.to_owned()),
+                ..EntityQuery::default()
+            };
+            let dispatches = store.list(&query).unwrap();
+            dispatches.len() == 1 && dispatches[0].status == "delivered"
+        },
+    );
 }

@@ -150,6 +150,23 @@ fn the_waits_are_those_of_the_reference_without_their_jitter() {
     );
 }
 
+/// What failed at the same moment is not tried again at the same moment: no second has twice its share.
+#[test]
+fn notices_that_fail_together_come_back_spread_over_the_jitter() {
+    const NOTICES: u64 = 10_000;
+    let lifecycle = lifecycle(8);
+    let schedule = schedule(&lifecycle);
+    let mut seconds = [0_u64; 6];
+    for number in 0..NOTICES {
+        // Stands for random bytes: odd, so that it visits every residue.
+        let entropy = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let added = delay(schedule, 1, entropy).as_ms() - 60_000;
+        seconds[usize::try_from(added / 1_000).unwrap().min(5)] += 1;
+    }
+    let mean = NOTICES / 6;
+    assert!(seconds.iter().all(|count| *count <= 2 * mean), "{seconds:?}");
+}
+
 #[test]
 fn a_retry_after_is_honoured_within_the_cap_and_never_shortens_the_wait() {
     let lifecycle = lifecycle(8);

@@ -119,8 +119,9 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
             _ => unreachable!("a channel was made for what brings none"),
         };
         loop {
+            let mut more_plans = false;
             if course.begins() {
-                course.report.planned += replan(host)?;
+                more_plans = course.plan()?;
                 while let Some(chosen) = course.choose()? {
                     let tell = tell.clone();
                     scope.spawn(move || {
@@ -136,13 +137,15 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                 }
                 course.looked();
             }
-            if course.is_over()? {
-                return Ok(course.report);
-            }
-            match inbox.recv_timeout(course.sleep()?) {
-                Ok(message) => course.take(message)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(course.report),
+            if !more_plans {
+                if course.is_over()? {
+                    return Ok(course.report);
+                }
+                match inbox.recv_timeout(course.sleep()?) {
+                    Ok(message) => course.take(message)?,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Ok(course.report),
+                }
             }
             // One look is enough for whatever came together.
             while let Ok(message) = inbox.try_recv() {
@@ -180,6 +183,7 @@ struct Course<'a> {
     host: &'a Host,
     bounds: Bounds,
     kind: Kind<'a>,
+    began: Timestamp,
     /// Ids on their way.
     under_way: HashSet<String>,
     /// How many are on their way to each target.
@@ -214,6 +218,7 @@ impl<'a> Course<'a> {
             host,
             bounds,
             kind,
+            began: host.now(),
             under_way: HashSet::new(),
             targets: HashMap::new(),
             tried: HashSet::new(),
@@ -237,6 +242,19 @@ impl<'a> Course<'a> {
             Kind::These(_, until, _) => Instant::now() < until,
             _ => !self.is_stopping,
         }
+    }
+
+    /// Makes some of the plans that are owed; whether more may be due. A pass tries each once, and who delivers his own
+    /// notices alone waits for nobody's plans.
+    fn plan(&mut self) -> Result<bool, Error> {
+        let before = match self.kind {
+            Kind::These(..) => return Ok(false),
+            Kind::Once(_) | Kind::UntilEmpty => self.began,
+            Kind::Service(_) => self.host.now(),
+        };
+        let replanned = replan(self.host, before)?;
+        self.report.planned += replanned.made;
+        Ok(replanned.is_full)
     }
 
     /// The next dispatch that may be on its way beside those that are.

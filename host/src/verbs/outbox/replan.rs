@@ -6,7 +6,7 @@ use super::plan::{ask, failed, settings};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Event, Planned, outbox};
+use crate::model::{Event, Planned, Timestamp, outbox};
 use crate::store::Owed;
 
 /// One plan may take so long here: nobody's end waits for it.
@@ -15,17 +15,26 @@ const PLAN_MOST: Duration = Duration::from_secs(1);
 /// How many plans are made between two looks at what else is due.
 const PAGE: usize = 16;
 
-/// Makes the plans that are due, a page of them; how many were made.
+/// What a page of plans came to.
+pub(super) struct Replanned {
+    /// How many were made.
+    pub(super) made: usize,
+    /// Whether as many were due as are made at once: there may be more.
+    pub(super) is_full: bool,
+}
+
+/// Makes the plans that were due at a moment, a page of them.
 ///
 /// # Errors
 /// The store failed.
-pub(super) fn replan(host: &Host) -> Result<usize, Error> {
-    let due = host.store().owed(host.now(), PAGE)?;
+pub(super) fn replan(host: &Host, before: Timestamp) -> Result<Replanned, Error> {
+    let due = host.store().owed(before, PAGE)?;
+    let is_full = due.len() == PAGE;
     let mut made = 0;
     for owed in due {
         made += usize::from(replan_one(host, &owed)?);
     }
-    Ok(made)
+    Ok(Replanned { made, is_full })
 }
 
 /// Makes one plan; false when it failed again, or somebody else was faster.
