@@ -217,6 +217,9 @@ fn a_container_that_starts_anew_over_its_volume_ends_no_run_by_guessing() {
     );
     let declared: Value = serde_json::from_str(&declared).expect("a document");
     assert_eq!(declared["complete"], true, "{declared}");
+    if let Some(group) = shown["runtime"]["cgroup"].as_str() {
+        assert!(!std::path::Path::new(group).exists(), "{group} is left");
+    }
     let shown: Value = serde_json::from_str(&in_a_container(&home, "$rw show one --json")).expect("a document");
     assert_eq!(
         (&shown["terminal"], &shown["fields"]["exit_code"]),

@@ -211,6 +211,11 @@ impl Drop for Made {
     }
 }
 
+/// No more than the beginning of the name of a run's group; of this process of tests alone.
+fn strange(id: &str) -> String {
+    format!("runwarden-{id}-{:08x}", std::process::id())
+}
+
 #[test]
 fn an_empty_group_that_is_left_of_what_is_over_is_removed_by_a_repair_and_no_other() {
     if !cgroups_are_to_be_had() {
@@ -225,7 +230,7 @@ fn an_empty_group_that_is_left_of_what_is_over_is_removed_by_a_repair_and_no_oth
     until("its shim is gone", || shim_is_gone(&home, "one"));
     // As a shim leaves it that is killed at the wrong moment; and one that has no more than the beginning of its name.
     let left = Made::at(told[0].clone());
-    let strange = Made::at(told[0].with_file_name("runwarden-one-00000000"));
+    let strange = Made::at(told[0].with_file_name(strange("one")));
     for (words, stays) in [
         (&["doctor", "--fix", "--dry-run", "--json"][..], true),
         (&["doctor", "--fix", "--json"], false),
@@ -241,6 +246,28 @@ fn an_empty_group_that_is_left_of_what_is_over_is_removed_by_a_repair_and_no_oth
     assert!(strange.0.exists() && told[1].exists(), "others' groups stay");
     assert_eq!(home.json(&["doctor", "--fix"])["repaired"], json!([]));
     home.done(&["kill", "two", "--grace", "0"]);
+}
+
+#[test]
+fn an_empty_group_that_is_left_of_a_run_goes_when_the_run_is_removed_and_no_other() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let home = Home::new();
+    let told = ["three", "four"].map(|id| {
+        start(&home, id, &[], "echo $$ > $told; exec sleep 600");
+        let group = cgroup(&home, id);
+        home.done(&["kill", id, "--grace", "0"]);
+        until("its shim is gone", || shim_is_gone(&home, id));
+        group
+    });
+    let left = told.map(Made::at);
+    let strange = Made::at(left[0].0.with_file_name(strange("three")));
+    home.done(&["rm", "three"]);
+    assert!(!left[0].0.exists(), "it was of that run");
+    assert!(left[1].0.exists() && strange.0.exists(), "others' groups stay");
+    home.done(&["rm", "four", "--keep-record"]);
+    assert!(!left[1].0.exists(), "it was of that run");
 }
 
 /// Whether this process may make a pid namespace, with a user namespace around it if need be.

@@ -171,6 +171,8 @@ impl Drop for Home {
 impl Home {
     fn kill_all(&self) {
         let _ = self.command(&["kill", "--all", "--grace", "0"]).output();
+        // The cgroups that killed shims left.
+        let _ = self.command(&["doctor", "--fix"]).output();
     }
 }
 

@@ -19,6 +19,7 @@ use std::os::fd::{AsFd as _, RawFd};
 use std::os::unix::fs::FileExt as _;
 
 use libc::{c_int, pid_t};
+use runwarden_shim::search::Extent;
 use runwarden_shim::spared::{Record, Spared};
 use runwarden_shim::stat::{self, Stat};
 
@@ -26,7 +27,7 @@ use crate::cgroup::Cgroup;
 use crate::ending::{Proof, ProvedBy};
 use crate::holding::Holding;
 use crate::nesting::own_pid;
-use crate::strangers::{Look, Strangers};
+use crate::strangers::Strangers;
 use crate::sys::{self, Reach};
 
 /// A chain of parents longer than this is taken for a broken reading.
@@ -138,7 +139,7 @@ impl Set {
         let listed = self.group_members();
         let strangers = self.strangers.as_mut()?;
         let look = strangers.look(&self.spared, &listed);
-        let whole = look == Look::Whole || self.holding.cgroup().is_some();
+        let whole = look == Extent::Whole || self.holding.cgroup().is_some();
         (whole && strangers.members().next().is_none()).then(|| Proof {
             by: ProvedBy::Scan,
             spared: Vec::new(),
@@ -221,7 +222,7 @@ impl Set {
             _ if self.strangers.is_some() => {
                 if let Some(strangers) = &mut self.strangers {
                     strangers.look(&self.spared, &listed);
-                    members.extend(strangers.members().copied());
+                    members.extend(strangers.members());
                 }
             }
             Some(children) => self.walk(children, &mut members),
@@ -265,11 +266,7 @@ impl Set {
             return;
         };
         if let Some(strangers) = &mut self.strangers {
-            strangers.take_in(
-                &(newest - NEWEST + 1..=newest + 1).collect::<Vec<_>>(),
-                &self.spared,
-                &[],
-            );
+            strangers.take_in(&(newest - NEWEST + 1..=newest + 1).collect::<Vec<_>>(), &self.spared);
         }
         for pid in (newest - NEWEST + 1..=newest + 1).rev() {
             if pid > 1 && self.is_member(pid) {

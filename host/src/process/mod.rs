@@ -72,5 +72,5 @@ pub use stop::{StopAsked, Wake, ask_stop};
 pub use tree::{
     Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
 };
-pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet};
+pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet, remove_own_cgroup};
 pub use volume::{Exposure, Usage, Volume, exposed, usage};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! inventory read ─▶ every runtime stopped, by the code of `kill` ─▶ each confirmed ─▶ children before parents:
-//!     runtime rows ─▶ its directories, each with its row ─▶ run directory ─▶ the entity, with the audit row
+//!     empty cgroups ─▶ runtime rows ─▶ its directories, each with its row ─▶ run directory ─▶ the entity, with the audit row
 //! ```
 //!
 //! What may be running is asked of the inventory, never of a status. As long as one of a tree is not confirmed to be
@@ -18,7 +18,7 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Bytes, DurationMs, Entity, Protected, Reach, RuntimeKind, RuntimeState};
-use crate::process::{Emptied, ShimLock, Survivor, path_of, remove_tree, remove_tree_without_links};
+use crate::process::{Emptied, ShimLock, Survivor, path_of, remove_own_cgroup, remove_tree, remove_tree_without_links};
 use crate::store::{Removed, Rows, RuntimeUpdate};
 use crate::verbs::inventory::{Node, directories_doubt, is_absent, protected, tree};
 use crate::verbs::kill::{Kill, Killed, kill};
@@ -290,6 +290,7 @@ pub(crate) fn remove_node(host: &Host, node: &Node, how: &Removing<'_>) -> Resul
     if !stopped.is_empty() {
         store.update_runtimes(&stopped)?;
     }
+    remove_cgroups(node);
     let dropped = match how.keep {
         Keep::Nothing => store.drop_runtimes(entity, Rows::All, &[])?,
         Keep::Record => store.drop_runtimes(entity, Rows::WithoutToken, std::slice::from_ref(&event))?,
@@ -317,6 +318,15 @@ pub(crate) fn remove_node(host: &Host, node: &Node, how: &Removing<'_>) -> Resul
     }
     crash::point("remove.committed");
     Ok(cleared)
+}
+
+/// Removes the empty cgroups that are left of its sets, while rows lead to them: a shim that was killed had not.
+fn remove_cgroups(node: &Node) {
+    for runtime in &node.runtimes {
+        if let Some(cgroup) = &runtime.cgroup {
+            remove_own_cgroup(&path_of(cgroup), &runtime.attempt_token);
+        }
+    }
 }
 
 /// Removes what an entity registered, each with its row, and its run directory; the inner error is the words for what

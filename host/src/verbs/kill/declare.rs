@@ -8,7 +8,8 @@ use super::walk::open;
 use super::{Kill, KillResult, Killed, Killing};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{AdminEvent, Entity, KillRefusal, Standing, Unjudged};
+use crate::model::{AdminEvent, Entity, KillRefusal, Runtime, Standing, Unjudged};
+use crate::process::{path_of, remove_own_cgroup};
 use crate::verbs::identity::{standing, unreadable};
 use crate::verbs::settle::settle;
 
@@ -64,6 +65,7 @@ fn declare_one(host: &Host, target: &Entity, asked: &Kill) -> Result<Killed, Err
     let row = lifecycle.kill_row(&entity.status).filter(|_| !entity.terminal);
     let Some(row) = row else {
         runtime.iter().try_for_each(|runtime| record::release(host, runtime))?;
+        remove_cgroup(runtime.as_ref());
         return Ok(Killed {
             result: KillResult::Unchanged,
             ..Killed::of(&entity, runtime.as_ref(), why.word.word())
@@ -78,7 +80,16 @@ fn declare_one(host: &Host, target: &Entity, asked: &Kill) -> Result<Killed, Err
     };
     let killed = record::end(host, &entity, (row, runtime.as_ref()), asked, &end)?;
     host.wake();
+    remove_cgroup(runtime.as_ref());
     Ok(killed.saying("declared gone; nobody was signalled"))
+}
+
+/// Removes the cgroup that is left of a set, where one of that path is here: the shim that would have is gone by the word.
+/// The kernel keeps it if the word was wrong.
+fn remove_cgroup(runtime: Option<&Runtime>) {
+    if let Some((runtime, cgroup)) = runtime.and_then(|runtime| Some((runtime, runtime.cgroup.as_ref()?))) {
+        remove_own_cgroup(&path_of(cgroup), &runtime.attempt_token);
+    }
 }
 
 /// Before anything is written on the strength of the word, the word itself is.
