@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::attempt::{Tried, attempt};
-use super::replan::replan;
+use super::replan::{Replanned, replan};
 use super::tally::Tally;
 use crate::error::Error;
 use crate::host::Host;
@@ -56,7 +56,15 @@ pub enum Message {
     /// An attempt came to its end.
     #[doc(hidden)]
     Done(Box<Done>),
+    /// Plans that were owed were made, or tried.
+    #[doc(hidden)]
+    Planned(Box<Made>),
 }
+
+/// What a page of owed plans came to; a panic is told on.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Made(thread::Result<Result<Replanned, Error>>);
 
 /// An attempt that came to its end.
 #[derive(Debug)]
@@ -122,6 +130,14 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
             let mut more_plans = false;
             if course.begins() {
                 more_plans = course.plan()?;
+                if course.plans_aside()? {
+                    let tell = tell.clone();
+                    // A handler that is slow or broken holds up no delivery.
+                    scope.spawn(move || {
+                        let made = catch_unwind(AssertUnwindSafe(|| replan(host, host.now())));
+                        let _ = tell.send(Message::Planned(Box::new(Made(made))));
+                    });
+                }
                 while let Some(chosen) = course.choose()? {
                     let tell = tell.clone();
                     scope.spawn(move || {
@@ -195,6 +211,8 @@ struct Course<'a> {
     /// How destinations do that fail.
     healths: Vec<DestinationHealth>,
     is_stopping: bool,
+    /// Plans are being made aside.
+    is_planning: bool,
     report: Delivered,
 }
 
@@ -225,6 +243,7 @@ impl<'a> Course<'a> {
             listed: Vec::new(),
             healths: Vec::new(),
             is_stopping: false,
+            is_planning: false,
             report: Delivered::default(),
         }
     }
@@ -244,17 +263,25 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Makes some of the plans that are owed; whether more may be due. A pass tries each once, and who delivers his own
-    /// notices alone waits for nobody's plans.
+    /// Makes some of the plans that are owed; whether more may be due. A pass tries each once, who delivers his own
+    /// notices alone waits for nobody's plans, and a service makes them aside.
     fn plan(&mut self) -> Result<bool, Error> {
         let before = match self.kind {
-            Kind::These(..) => return Ok(false),
+            Kind::These(..) | Kind::Service(_) => return Ok(false),
             Kind::Once(_) | Kind::UntilEmpty => self.began,
-            Kind::Service(_) => self.host.now(),
         };
         let replanned = replan(self.host, before)?;
         self.report.planned += replanned.made;
         Ok(replanned.is_full)
+    }
+
+    /// Whether a service is to make plans that are due, beside what it delivers; then it is doing so.
+    fn plans_aside(&mut self) -> Result<bool, Error> {
+        if self.is_planning || !matches!(self.kind, Kind::Service(_)) {
+            return Ok(false);
+        }
+        self.is_planning = !self.host.store().owed(self.host.now(), 1)?.is_empty();
+        Ok(self.is_planning)
     }
 
     /// The next dispatch that may be on its way beside those that are.
@@ -350,7 +377,7 @@ impl<'a> Course<'a> {
 
     /// Whether nothing is left to do.
     fn is_over(&self) -> Result<bool, Error> {
-        if !self.under_way.is_empty() {
+        if !self.under_way.is_empty() || self.is_planning {
             return Ok(false);
         }
         Ok(match self.kind {
@@ -379,6 +406,11 @@ impl<'a> Course<'a> {
         match message {
             Message::Woken => {}
             Message::Stop => self.is_stopping = true,
+            Message::Planned(made) => {
+                self.is_planning = false;
+                let made = made.0.unwrap_or_else(|panic| resume_unwind(panic))?;
+                self.report.planned += made.made;
+            }
             Message::Done(done) => {
                 self.under_way.remove(&done.id);
                 if let Some(going) = self.targets.get_mut(&done.target) {

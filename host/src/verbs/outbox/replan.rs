@@ -16,6 +16,7 @@ const PLAN_MOST: Duration = Duration::from_secs(1);
 const PAGE: usize = 16;
 
 /// What a page of plans came to.
+#[derive(Debug)]
 pub(super) struct Replanned {
     /// How many were made.
     pub(super) made: usize,
