@@ -71,6 +71,7 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Outbox(args) => commands::outbox::execute(context, args),
         Command::Policy(args) => commands::policy::execute(context, args),
         Command::Notify(args) => commands::notify::execute(context, args),
+        Command::Serve(args) => commands::serve::execute(context, &args),
         Command::Demo(args) => exit(context, commands::demo::execute(context, &args)),
         Command::Completions(args) => report(context, commands::completions::execute(&args)),
         Command::Man(args) => report(context, commands::man::execute(&args)),

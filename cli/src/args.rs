@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
-    report, rm, run, runtime, show, transition, wait, why,
+    report, rm, run, runtime, serve, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -61,7 +61,8 @@ pub(crate) struct Global {
         value_name = "FORM",
         value_enum,
         default_value_t,
-        hide_possible_values = true
+        hide_possible_values = true,
+        hide_short_help = true
     )]
     pub(crate) log_format: LogFormat,
 }
@@ -97,6 +98,7 @@ pub(crate) enum Command {
     Outbox(outbox::Args),
     Policy(policy::Args),
     Notify(notify::Args),
+    Serve(serve::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -118,7 +120,16 @@ const GROUPS: [(&str, &[&str]); 3] = [
     ("Records", &["create", "transition", "report", "history", "runtime"]),
     (
         "Setup",
-        &["policy", "notify", "outbox", "prune", "demo", "completions", "man"],
+        &[
+            "policy",
+            "notify",
+            "outbox",
+            "serve",
+            "prune",
+            "demo",
+            "completions",
+            "man",
+        ],
     ),
 ];
 

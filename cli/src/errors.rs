@@ -182,6 +182,7 @@ fn of_store(error: &StoreError, said: String) -> Failure {
             Failure::new(Exit::IO, "too_new", said).hint("use the newer runwarden that wrote it")
         }
         StoreError::Unsuitable { .. } => Failure::new(Exit::IO, "unsuitable", said).hint(elsewhere),
+        StoreError::KeyHeld { .. } => Failure::new(Exit::CONFLICT, "held", said),
         StoreError::Failed { .. } => Failure::new(Exit::IO, "store", said),
     }
 }

@@ -22,5 +22,5 @@ mod work;
 pub use clock::Clock;
 pub use error::{Error, Use};
 pub use host::{Config, Host};
-pub use wake::{POLL, Wake, Watch};
+pub use wake::{POLL, Wake, Watch, Watching};
 pub use work::{Contain, GRACE_DEFAULT, LOG_LIMIT_DEFAULT_BYTES, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};

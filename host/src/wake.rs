@@ -20,10 +20,24 @@ pub struct Wake {
     directory: PathBuf,
 }
 
+/// A directory that is watched.
+pub struct Watching {
+    _watcher: RecommendedWatcher,
+}
+
+impl Watching {
+    fn directory(directory: &Path, tell: impl Fn() + Send + 'static) -> Option<Self> {
+        // Events that the watcher's own queue drops are covered by the poll.
+        let mut watcher = notify::recommended_watcher(move |_| tell()).ok()?;
+        watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
+        Some(Self { _watcher: watcher })
+    }
+}
+
 /// A watch on the wake file; without one (no inotify to be had) only the poll wakes.
 pub struct Watch {
     signal: Arc<Notify>,
-    _watcher: Option<RecommendedWatcher>,
+    _watching: Option<Watching>,
 }
 
 impl Wake {
@@ -59,6 +73,13 @@ impl Wake {
         Watch::directory(&self.directory)
     }
 
+    /// Calls `tell` after every touch, perhaps more than once, as long as the answer is held. None where nothing can be
+    /// watched: only the poll wakes then.
+    pub fn on_touch(&self, tell: impl Fn() + Send + 'static) -> Option<Watching> {
+        self.make_directory().ok()?;
+        Watching::directory(&self.directory, tell)
+    }
+
     fn make_directory(&self) -> std::io::Result<()> {
         fs::DirBuilder::new()
             .recursive(true)
@@ -72,16 +93,10 @@ impl Watch {
     pub fn directory(directory: &Path) -> Self {
         let signal = Arc::new(Notify::new());
         let woken = Arc::clone(&signal);
-        // Events that the watcher's own queue drops are covered by the poll.
-        let watcher = notify::recommended_watcher(move |_| woken.notify_one())
-            .ok()
-            .and_then(|mut watcher| {
-                watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
-                Some(watcher)
-            });
+        let watching = Watching::directory(directory, move || woken.notify_one());
         Self {
             signal,
-            _watcher: watcher,
+            _watching: watching,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::Child;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -303,12 +304,22 @@ enum Struck {
 fn struck_creation(home: &Home, journal: &Mutex<HashMap<String, Journal>>, id: &str, after_ms: u64) -> Struck {
     let note = |state| journal.lock().expect("no worker panicked").insert(id.to_owned(), state);
     note(Journal::InFlight);
-    let mut child = home
-        .command(&["create", "session", "--id", id])
-        .spawn()
-        .expect("the program starts");
+    let mut child = home.start(&["create", "session", "--id", id]);
     let since = std::time::Instant::now();
-    let pid = rustix::process::Pid::from_child(&child);
+    strike(&mut child, after_ms);
+    let output = child.wait_with_output().expect("our own child");
+    if output.status.success() && output.stdout == format!("session/{id}\n").as_bytes() {
+        note(Journal::Acknowledged);
+        return Struck::Answered {
+            after_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+    }
+    Struck::Killed
+}
+
+/// Kills a process of ours after some milliseconds, unless it has ended by then.
+pub(crate) fn strike(child: &mut Child, after_ms: u64) {
+    let pid = rustix::process::Pid::from_child(child);
     let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).expect("our own child");
     let mut ready = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
     let timeout = rustix::time::Timespec {
@@ -320,21 +331,14 @@ fn struck_creation(home: &Home, journal: &Mutex<HashMap<String, Journal>>, id: &
         // It may have ended since: then the signal finds nobody.
         let _ = child.kill();
     }
-    let output = child.wait_with_output().expect("our own child");
-    if output.status.success() && output.stdout == format!("session/{id}\n").as_bytes() {
-        note(Journal::Acknowledged);
-        return Struck::Answered {
-            after_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
-        };
-    }
-    Struck::Killed
 }
 
 /// A small generator, so that a failure can be repeated from its seed.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    /// A number below the limit.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -15,7 +15,7 @@ fn why(home: &Home, id: &str) -> Value {
         let words: Vec<&str> = command.as_str().expect("a command").split(' ').collect();
         if words[0] == "runwarden" {
             let path: Vec<&str> = match words[1] {
-                "runtime" | "policy" => words[1..3].to_vec(),
+                "runtime" | "policy" | "outbox" | "notify" => words[1..3].to_vec(),
                 verb => vec![verb],
             };
             let help = home.done(&[path.as_slice(), &["--help"]].concat());

@@ -269,7 +269,12 @@ pub(crate) fn host(home: &Path) -> Host {
 
 /// The library on a store, opened as it is told.
 pub(crate) fn library(home: &Path, mode: OpenMode) -> Host {
-    let config = Config {
+    Host::open(config(home), mode).expect("a store")
+}
+
+/// What the library is opened with.
+pub(crate) fn config(home: &Path) -> Config {
+    Config {
         home: home.to_owned(),
         database: None,
         limits: Limits::DEFAULT,
@@ -278,8 +283,7 @@ pub(crate) fn library(home: &Path, mode: OpenMode) -> Host {
         program: Path::new("/nonexistent").to_owned(),
         shim: &[],
         variable: |_| None,
-    };
-    Host::open(config, mode).expect("a store")
+    }
 }
 
 /// Waits until a program that was started watches SIGINT and SIGTERM: from then on it is waiting.

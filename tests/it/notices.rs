@@ -375,3 +375,46 @@ fn a_notice_is_made_by_the_outbox_alone() {
     );
     assert_eq!(home.json(&["ls", "dispatches"]).as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn doctor_names_a_secret_that_cannot_be_read_and_nothing_is_attempted() {
+    let home = Home::new();
+    assert_eq!(named(&home, "notices"), None, "nobody uses the outbox");
+    let bind = [
+        "notify",
+        "add",
+        "ops",
+        "--url",
+        "https://127.0.0.1:1/",
+        "--secret-env",
+        "NOT_SET",
+        "--allow-private",
+    ];
+    home.done(&bind);
+    home.done(&["create", "session", "--id", "s"]);
+    home.done(&["transition", "s", "completed", "--reason", "run.completed.ok"]);
+    let notice = home.json(&["outbox", "ls"])[0].clone();
+    assert_eq!((&notice["status"], &notice["attempt"]), (&json!("pending"), &json!(0)));
+    let check = named(&home, "secret").expect("a check of that name");
+    assert_eq!(check["result"], "bad");
+    assert!(
+        check["message"].as_str().is_some_and(|said| said.contains("NOT_SET")),
+        "{check}"
+    );
+    let why = home.json(&["why", &format!("dispatch/{}", notice["id"].as_str().expect("an id"))]);
+    assert!(
+        why["headline"].as_str().is_some_and(|said| said.contains("NOT_SET")),
+        "{why}"
+    );
+    let end = home.json(&["why", "s"]);
+    assert!(
+        end["facts"].to_string().contains("NOT_SET"),
+        "an end says what became of its notices: {end}"
+    );
+}
+
+fn named(home: &Home, name: &str) -> Option<Value> {
+    let checks = home.run(&["doctor", "--json"]).document();
+    let checks = checks["checks"].as_array().expect("checks are a list").iter();
+    checks.clone().find(|check| check["name"] == name).cloned()
+}

@@ -58,6 +58,7 @@ fn every_command_ends_its_help_with_examples_that_name_it() {
         "notify add",
         "notify rm",
         "notify test",
+        "serve",
         "policy ls",
         "policy show",
         "policy matrix",
@@ -113,8 +114,9 @@ fn a_run_in_the_foreground_has_a_code_of_its_own_for_a_wrong_command_line() {
 #[test]
 fn what_is_not_built_is_absent() {
     let home = Home::new();
-    let commands: [&[&str]; 8] = [
-        &["serve"],
+    let commands: [&[&str]; 9] = [
+        &["serve", "--slots", "1"],
+        &["serve", "--socket", "x"],
         &["submit", "--", "true"],
         &["queue", "ls"],
         &["worker"],

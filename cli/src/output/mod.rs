@@ -20,7 +20,7 @@ pub(crate) use text::Text;
 pub(crate) use time::{ago, between, long_ago, moment, span};
 pub(crate) use tree::stems;
 pub(crate) use wrap::broken;
-pub(crate) use writer::{Form, Output, compact};
+pub(crate) use writer::{Form, Output, compact, pretty};
 
 use runwarden_host::model::Timestamp;
 

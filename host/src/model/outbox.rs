@@ -145,7 +145,7 @@ pub fn settled(
         Sent::Unreadable(error) => {
             let delay = unreadable_delay(entity, now);
             let changes = vec![("attempt", json!(made - 1)), ("last_error", json!(error)), again(delay)];
-            (&rule.backed_off, format!("not attempted: {error}"), changes)
+            (&rule.backed_off, format!("{NOT_ATTEMPTED}{error}"), changes)
         }
     };
     let mut settled = step(entity, outcome, &summary);
@@ -160,7 +160,7 @@ pub fn postponed(lifecycle: &Lifecycle, entity: &Entity, error: &str, now: Times
         status: entity.status.clone(),
         code: rule.backed_off.code.clone(),
     };
-    let mut postponed = step(entity, &outcome, &format!("not attempted: {error}"));
+    let mut postponed = step(entity, &outcome, &format!("{NOT_ATTEMPTED}{error}"));
     let due = now.plus(unreadable_delay(entity, now));
     postponed.patch = patch(&[("last_error", json!(error)), ("next_attempt_at", json!(due.as_ms()))]);
     Some(postponed)
@@ -271,6 +271,14 @@ pub fn sooner(lifecycle: &Lifecycle, entity: &Entity, actor: Actor, now: Timesta
     sooner.actor = actor;
     sooner.patch = patch(&[("next_attempt_at", json!(now.as_ms()))]);
     Some(sooner)
+}
+
+/// What the summary of a dispatch begins with that could not be attempted.
+const NOT_ATTEMPTED: &str = "not attempted: ";
+
+/// Whether the summary of a dispatch says that it could not be attempted.
+pub fn is_not_attempted(summary: &str) -> bool {
+    summary.starts_with(NOT_ATTEMPTED)
 }
 
 fn step(entity: &Entity, outcome: &Outcome, summary: &str) -> Transition {

@@ -5,8 +5,11 @@
 
 mod ended;
 mod live;
+mod notice;
 #[cfg(test)]
 mod tests;
+
+pub use notice::Notice;
 
 use super::{AdminEvent, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
 
@@ -35,6 +38,10 @@ pub struct Case<'a> {
     pub refusal: Option<&'a AdminEvent>,
     /// The history row that brought it into its status.
     pub entered: Option<&'a HistoryRow>,
+    /// What it delivers, when it is a dispatch.
+    pub notice: Option<&'a Notice>,
+    /// The newest notices of its events.
+    pub notices: &'a [Entity],
     /// Now.
     pub now: Timestamp,
 }
@@ -113,11 +120,12 @@ pub struct Fact {
 
 /// Explains an entity.
 pub fn explain(case: &Case<'_>) -> Explanation {
-    let mut answer = if case.entity.terminal {
-        ended::explain(case)
-    } else {
-        live::explain(case)
+    let mut answer = match case.notice {
+        Some(notice) => notice::explain(case, notice),
+        None if case.entity.terminal => ended::explain(case),
+        None => live::explain(case),
     };
+    notice::told(&mut answer, case.notices);
     if let Some(refusal) = case.refusal {
         answer.fact("refused", told(refusal));
     }

@@ -16,7 +16,14 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The lock of a store's service, held.
 #[derive(Debug)]
 pub struct ServiceLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for ServiceLock {
+    /// The number of a process that is gone says nothing.
+    fn drop(&mut self) {
+        let _ = self.file.set_len(0); // whoever serves next writes its own
+    }
 }
 
 /// What came of asking for the lock.
@@ -50,7 +57,7 @@ pub fn serve_alone(database: &Path) -> std::io::Result<Serving> {
                 file.set_len(0)?;
                 file.rewind()?;
                 write!(file, "{}", std::process::id())?;
-                return Ok(Serving::Ours(ServiceLock { _file: file }));
+                return Ok(Serving::Ours(ServiceLock { file }));
             }
             Err(TryLockError::WouldBlock) => {
                 #[expect(

@@ -1,6 +1,8 @@
 //! How a store fails.
 
-/// How a store fails. A conflict is not among them: it is an answer.
+use crate::model::Reference;
+
+/// How a store fails. A lost race is not among them: it is an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process holds the write lock for longer than we wait.
@@ -54,6 +56,12 @@ pub enum StoreError {
         path: String,
         /// Why not.
         why: String,
+    },
+    /// A dispatch cannot come back: another one has its deduplication key by now.
+    #[error("its deduplication key is held by {holder}")]
+    KeyHeld {
+        /// The dispatch that has it.
+        holder: Reference,
     },
     /// Anything else the database or the file system reported.
     #[error("the store failed while {doing}")]

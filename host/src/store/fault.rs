@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Acknowledged, Activation, AdminQuery, Applied, Belongings, Binding, Component, ComponentRecord, Consumer, Created,
-    DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox, Outline,
-    Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Component, ComponentRecord, Consumer,
+    Created, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox,
+    Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
@@ -144,6 +144,7 @@ impl<S: Store> Store for FaultyStore<S> {
         oldest(after_row: i64, limit: usize) -> Vec<Entity>;
         journal_page(page: &JournalPage) -> OldRows;
         prune_journal(page: &JournalPage, rows: &[i64], event: &AdminEvent) -> usize;
+        upkeep() -> Upkeep;
     }
 }
 
@@ -158,6 +159,7 @@ impl<S: Store> Outbox for FaultyStore<S> {
         owed(before: Timestamp, limit: usize) -> Vec<Owed>;
         settle_owed(owed: &Owed, planned: &Planned, events: &[AdminEvent]) -> bool;
         destinations() -> Vec<DestinationHealth>;
+        backlog() -> Backlog;
         bindings() -> Vec<Binding>;
         put_binding(binding: &Binding, event: &AdminEvent) -> ();
         drop_binding(name: &str, event: &AdminEvent) -> bool;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope,
-    Store, StoreError, Work,
+    Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
     AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Resource, Runtime, Timestamp,
@@ -758,5 +758,9 @@ impl Store for MemoryStore {
 
     fn prune_journal(&self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> Result<usize, StoreError> {
         self.commit(|state| Ok(Step::Wrote(state.prune_journal(page, rows, event))))
+    }
+
+    fn upkeep(&self) -> Result<Upkeep, StoreError> {
+        Ok(Upkeep::default())
     }
 }

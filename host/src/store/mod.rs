@@ -23,11 +23,11 @@ pub use error::StoreError;
 pub use fault::{FaultyStore, PlannedFault, When};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
-pub use outbox::{Acknowledged, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
+pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
-    RuntimeUpdate, Scope, Work,
+    RuntimeUpdate, Scope, Upkeep, Work,
 };
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
@@ -251,4 +251,11 @@ pub trait Store: Outbox {
     /// # Errors
     /// The store failed; nothing was written.
     fn prune_journal(&self, page: &JournalPage, rows: &[i64], event: &AdminEvent) -> Result<usize, StoreError>;
+
+    /// Works what was written lately in where it is kept for good, as far as nobody who reads needs it where it is; tells
+    /// how it stands afterwards. Waits for nobody; for a process that lives long.
+    ///
+    /// # Errors
+    /// The store failed; nothing was lost.
+    fn upkeep(&self) -> Result<Upkeep, StoreError>;
 }

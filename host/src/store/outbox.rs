@@ -67,6 +67,12 @@ pub trait Outbox: Send + Sync {
     /// The store cannot be read.
     fn destinations(&self) -> Result<Vec<DestinationHealth>, StoreError>;
 
+    /// How many dispatches there are, and plans that are owed. Reads a row of each: for somebody who looks now and then.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn backlog(&self) -> Result<Backlog, StoreError>;
+
     /// The bindings, in order of their names.
     ///
     /// # Errors
@@ -150,6 +156,15 @@ pub struct DueQuery {
     pub except_targets: Vec<String>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// What an outbox holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Dispatches by status, in order of the statuses' names.
+    pub dispatches: Vec<(String, u64)>,
+    /// Plans that are owed.
+    pub owed_plans: u64,
 }
 
 /// A plan that is owed, with the event it is for.

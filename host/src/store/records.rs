@@ -367,3 +367,18 @@ pub struct Activation {
     /// Why.
     pub reason: String,
 }
+
+/// How a store stands that is looked after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Size of what was written lately and is kept apart, in bytes: of a write-ahead log, the file.
+    pub log_bytes: u64,
+    /// Pages of it that are not yet where they are kept for good: somebody still reads what was there before.
+    pub waiting_pages: u64,
+    /// How long the reader of this process that reads longest has been reading.
+    pub oldest_reader: Option<std::time::Duration>,
+    /// Statements that this handle has run so far.
+    pub statements: u64,
+    /// Commits that this handle has made so far.
+    pub commits: u64,
+}

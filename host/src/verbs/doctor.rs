@@ -3,6 +3,7 @@
 
 mod home;
 mod machine;
+mod notices;
 mod runs;
 mod store;
 
@@ -116,7 +117,11 @@ fn look_at_runs(config: &Config, health: &StoreHealth) -> Vec<Check> {
         let said = "not looked at: the store is of an older format, which the next command brings up to date";
         return vec![Check::warn("runs", said).hint("runwarden ls")];
     }
-    let looked = Host::open(config.clone(), OpenMode::ReadOnly).and_then(|host| runs::checks(&host));
+    let looked = Host::open(config.clone(), OpenMode::ReadOnly).and_then(|host| {
+        let mut checks = runs::checks(&host)?;
+        checks.extend(notices::checks(&host)?);
+        Ok(checks)
+    });
     looked.unwrap_or_else(|error| vec![Check::bad("runs", format!("they cannot be looked at: {error}"))])
 }
 

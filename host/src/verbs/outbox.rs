@@ -10,6 +10,7 @@ mod purge;
 mod replan;
 mod retry;
 mod send;
+mod tally;
 
 pub use acknowledge::{Presented, acknowledge};
 pub use consumer::{add_consumer, retire_consumer};
@@ -17,5 +18,6 @@ pub use deliver::{Bounds, Delivered, Extent, Message, deliver, deliver_own};
 pub use purge::{Force, PurgeResult, purge};
 pub use retry::{Retried, retry};
 pub use send::{Sending, send};
+pub use tally::Tally;
 
 pub(crate) use plan::plan;

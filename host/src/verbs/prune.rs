@@ -52,11 +52,16 @@ pub fn plan_prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
 /// As for the plan, with nothing done; or the store failed in between, for one step or for several that were carried out
 /// side by side: what is left comes again.
 pub fn prune(host: &Host, asked: &Pruning) -> Result<PruneReport, Error> {
+    prune_while(host, asked, &|| true)
+}
+
+/// The same, as long as `goes_on` says so: what is left when it does not comes again.
+pub(crate) fn prune_while(host: &Host, asked: &Pruning, goes_on: &dyn Fn() -> bool) -> Result<PruneReport, Error> {
     let (steps, notes) = plan(host, asked)?;
     crash::point("prune.planned");
     let mut items = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();
-    while let Some(first) = steps.next() {
+    while let Some(first) = steps.next().filter(|_| goes_on()) {
         let mut batch = vec![first];
         // Directories of runs wait for nobody: those of many share commits.
         while let Some(next) = steps.next_if(|next| both_are_directories(&batch[0], next)) {

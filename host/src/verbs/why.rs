@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    self, AdminEvent, Case, Entity, Explanation, HistoryRow, LockSeen, Process, Runtime, RuntimeKind, SeenGone,
-    ShimLock, Sight, explain,
+    self, AdminEvent, Case, DISPATCH_KIND, Entity, Explanation, HistoryRow, LockSeen, Notice, Process, Runtime,
+    RuntimeKind, SeenGone, ShimLock, Sight, explain,
 };
 use crate::process::{self, Living, LockWait, Look, Survivor, lock_waits, waits_in};
 use crate::store::{AdminQuery, HistoryQuery, Scope};
@@ -15,6 +15,9 @@ use crate::verbs::living::{Seen, living};
 use crate::verbs::settle::run_directory;
 use crate::verbs::standing::{Standing, standing};
 use crate::verbs::{identity, resolve};
+
+/// How many notices of an entity's events are looked at.
+const NOTICES_MAX: usize = 50;
 
 /// An entity explained.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +45,7 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         Some(runtime) => look(host, runtime)?,
         None => Sight::Nothing,
     };
+    let notice = notice(host, &entity)?;
     let explanation = explain(&Case {
         entity: &entity,
         lifecycle: &lifecycle,
@@ -51,6 +55,8 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         children: &host.store().linked(&entity, Scope::Children)?,
         refusal: refusal(host, &entity)?.as_ref(),
         entered: entered(host, &entity)?.as_ref(),
+        notice: notice.as_ref(),
+        notices: &host.store().notices_of(&entity, NOTICES_MAX)?,
         now: host.now(),
     });
     Ok(Why {
@@ -155,6 +161,24 @@ fn lock(wait: &LockWait) -> LockSeen {
         holder: Some(i64::from(wait.holder)).filter(|pid| *pid > 0),
         file: wait.file.as_ref().map(|path| path.to_string_lossy().into_owned()),
     }
+}
+
+/// What a dispatch delivers, and how its destination has been doing.
+fn notice(host: &Host, entity: &Entity) -> Result<Option<Notice>, Error> {
+    if entity.reference.kind != DISPATCH_KIND {
+        return Ok(None);
+    }
+    let Some(dispatch) = host.store().dispatch(&entity.reference.id)? else {
+        return Ok(None);
+    };
+    let healths = host.store().destinations()?;
+    Ok(Some(Notice {
+        health: healths
+            .into_iter()
+            .find(|health| health.target_digest == dispatch.target_digest),
+        served: process::is_served(&host.config().database_path()),
+        dispatch,
+    }))
 }
 
 /// The newest refusal of a change from the status it has.

@@ -1,10 +1,10 @@
 //! `outbox ls`: notices, newest first.
 
-use runwarden_host::model::{DISPATCH_KIND, Entity};
+use runwarden_host::model::{DISPATCH_KIND, DestinationHealth, Entity};
 use runwarden_host::store::{EntityQuery, Outline};
 use serde_json::Value;
 
-use super::{dispatch_json, place};
+use super::{dispatch_json, pause, pause_text, paused, place};
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Column, Page, Report, Style, Table, Text, ago, between};
@@ -32,6 +32,7 @@ const EXAMPLES: &str = "EXAMPLES
 /// Dispatches, newest first.
 pub(crate) struct Listing {
     dispatches: Vec<(Entity, Outline)>,
+    paused: Vec<DestinationHealth>,
     more: bool,
 }
 
@@ -40,6 +41,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
     let Some(host) = context.read_if_present()? else {
         return Ok(Listing {
             dispatches: Vec::new(),
+            paused: Vec::new(),
             more: false,
         });
     };
@@ -57,6 +59,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         dispatches: dispatches
             .filter_map(|(entity, outline)| Some((entity, outline?)))
             .collect(),
+        paused: paused(&host)?,
         more,
     })
 }
@@ -65,7 +68,7 @@ impl Report for Listing {
     fn json(&self) -> Value {
         self.dispatches
             .iter()
-            .map(|(entity, outline)| dispatch_json(entity, outline))
+            .map(|(entity, outline)| dispatch_json(entity, outline, pause(&self.paused, entity, outline)))
             .collect()
     }
 
@@ -89,7 +92,9 @@ impl Report for Listing {
                 _ => Style::Notice,
             };
             let next = entity.due_at().map(|due| {
-                if due <= page.now {
+                if pause(&self.paused, entity, outline).is_some() {
+                    "paused".to_owned()
+                } else if due <= page.now {
                     "now".to_owned()
                 } else {
                     format!("in {}", between(page.now, due))
@@ -106,6 +111,10 @@ impl Report for Listing {
             ]);
         }
         let mut text = table.text(page);
+        for health in &self.paused {
+            let lead = Text::styled(Style::Bad, format!("{} ", health.label));
+            text.line(Text::hanging(lead, 4, pause_text(health), page));
+        }
         if self.more {
             text.line(Text::styled(Style::Dim, "There are more: --limit N lists them."));
         }

@@ -10,7 +10,7 @@ mod send;
 mod show;
 
 use runwarden_host::Host;
-use runwarden_host::model::{Bytes, DISPATCH_KIND, Entity};
+use runwarden_host::model::{Bytes, DISPATCH_KIND, DestinationHealth, Entity};
 use runwarden_host::store::Outline;
 use serde_json::{Value, json};
 
@@ -66,8 +66,35 @@ fn dispatch_meant(host: &Host, word: &str) -> Outcome<Entity> {
     Err(Failure::usage(format!("{} is no dispatch", entity.reference)).hint("`runwarden outbox ls` lists them"))
 }
 
+/// The destinations that are paused, and until when nothing is sent there.
+fn paused(host: &Host) -> Outcome<Vec<DestinationHealth>> {
+    let mut healths = host.store().destinations()?;
+    healths.retain(|health| health.paused_until.is_some_and(|until| until > host.now()));
+    Ok(healths)
+}
+
+/// The pause that a dispatch waits for.
+fn pause<'a>(paused: &'a [DestinationHealth], entity: &Entity, outline: &Outline) -> Option<&'a DestinationHealth> {
+    let digest = &outline.dispatch.target_digest;
+    let mut paused = paused.iter().filter(|_| !entity.terminal);
+    paused.find(|health| health.target_digest == *digest)
+}
+
+/// Why nothing is sent to a destination for now, for people.
+fn pause_text(health: &DestinationHealth) -> String {
+    let error = health.last_error.as_deref().unwrap_or("it failed");
+    format!("paused after {} failures, the last: {error}", health.failures)
+}
+
 /// A dispatch as JSON, without its body.
-fn dispatch_json(entity: &Entity, outline: &Outline) -> Value {
+fn dispatch_json(entity: &Entity, outline: &Outline, pause: Option<&DestinationHealth>) -> Value {
+    let pause = pause.map(|health| {
+        json!({
+            "until": health.paused_until.map(|until| until.to_rfc3339()),
+            "failures": health.failures,
+            "last_error": health.last_error,
+        })
+    });
     let dispatch = &outline.dispatch;
     json!({
         "ref": entity.reference.to_string(),
@@ -80,6 +107,7 @@ fn dispatch_json(entity: &Entity, outline: &Outline) -> Value {
         "attempt": entity.structural.attempt,
         "next_attempt_at": entity.due_at().map(|due| due.to_rfc3339()),
         "last_error": entity.field("last_error"),
+        "destination_paused": pause,
         "event_id": dispatch.event_id,
         "handler": dispatch.handler,
         "destination": dispatch.destination,

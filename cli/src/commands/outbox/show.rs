@@ -1,10 +1,10 @@
 //! `outbox show`: one notice, whole.
 
-use runwarden_host::model::{Entity, HistoryRow};
+use runwarden_host::model::{DestinationHealth, Entity, HistoryRow};
 use runwarden_host::store::{HistoryQuery, Outline};
 use serde_json::{Value, json};
 
-use super::{body, dispatch_json, dispatch_meant, place};
+use super::{body, dispatch_json, dispatch_meant, pause, pause_text, paused, place};
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::output::{Page, Report, Style, Text, ago, between};
@@ -26,6 +26,7 @@ const EXAMPLES: &str = "EXAMPLES
 pub(crate) struct Shown {
     entity: Entity,
     outline: Outline,
+    pause: Option<DestinationHealth>,
     body: Value,
     history: Vec<HistoryRow>,
 }
@@ -42,6 +43,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     })?;
     match (outlines.into_iter().next().flatten(), dispatch) {
         (Some(outline), Some(dispatch)) => Ok(Shown {
+            pause: pause(&paused(&host)?, &entity, &outline).cloned(),
             entity,
             outline,
             body: body(&dispatch.body),
@@ -55,7 +57,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
 
 impl Report for Shown {
     fn json(&self) -> Value {
-        let mut document = dispatch_json(&self.entity, &self.outline);
+        let mut document = dispatch_json(&self.entity, &self.outline, self.pause.as_ref());
         document["body"] = self.body.clone();
         document["history"] = self.history.iter().map(row).collect();
         document
@@ -87,6 +89,10 @@ impl Report for Shown {
                 format!("in {}", between(page.now, due))
             };
             fact("next", when);
+        }
+        if let Some((health, until)) = self.pause.as_ref().and_then(|pause| Some((pause, pause.paused_until?))) {
+            let left = between(page.now, until);
+            fact("destination", format!("{}; tried again in {left}", pause_text(health)));
         }
         if let Some(error) = entity.field("last_error").as_str() {
             fact("last error", error.to_owned());

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use super::super::{
-    Actor, Containment, Create, KillRefusal, Place, PolicyPin, Reason, RuntimeKind, RuntimeState, StopIntent, create,
+    Actor, Containment, Create, Destination, DestinationHealth, Dispatch, KillRefusal, Place, PolicyPin, Reason,
+    RuntimeKind, RuntimeState, StopIntent, Transport, create,
 };
 use super::*;
 
@@ -18,6 +19,8 @@ struct Known {
     children: Vec<Entity>,
     refusal: Option<AdminEvent>,
     entered: Option<HistoryRow>,
+    notice: Option<Notice>,
+    notices: Vec<Entity>,
     now: Timestamp,
 }
 
@@ -50,6 +53,8 @@ fn known(kind: &str) -> Known {
         children: Vec::new(),
         refusal: None,
         entered: Some(made.row),
+        notice: None,
+        notices: Vec::new(),
         now: BEGAN.plus(DurationMs::from_ms(60_000)),
     }
 }
@@ -161,6 +166,8 @@ impl Known {
             children: &self.children,
             refusal: self.refusal.as_ref(),
             entered: self.entered.as_ref(),
+            notice: self.notice.as_ref(),
+            notices: &self.notices,
             now: self.now,
         })
     }
@@ -551,4 +558,121 @@ fn no_headline_is_a_sentence_of_its_own_and_no_command_is_told_twice() {
         distinct.dedup();
         assert_eq!(distinct, told.next);
     }
+}
+
+/// A dispatch as it is enqueued, a minute ago, with what it delivers.
+fn dispatched() -> Known {
+    let mut known = known("dispatch");
+    known.entity.set_field("attempt", &json!(0));
+    known.notice = Some(Notice {
+        dispatch: Dispatch {
+            event_id: None,
+            handler: Some("ops".to_owned()),
+            destination: "hook".to_owned(),
+            target: Destination {
+                transport: Transport::File { path: "/f".to_owned() },
+                timeout_ms: DurationMs::from_ms(10_000),
+            },
+            target_digest: "t".to_owned(),
+            body: Vec::new(),
+            dedup_key: "k".to_owned(),
+            deadline: None,
+            wants_acknowledgement: false,
+        },
+        health: None,
+        served: false,
+    });
+    known
+}
+
+impl Known {
+    fn delivery(self, status: &str, code: &str, due_in_ms: i64) -> Self {
+        let now = self.now;
+        self.with(|known| {
+            known.entity.enter(&known.lifecycle, status);
+            known.entity.reason = Reason::code(code).summary("why it is so");
+            known.entity.set_field("last_error", &json!("HTTP 500"));
+            known.entity.structural.next_attempt_at = Some(now.plus(DurationMs::from_ms(due_in_ms)));
+        })
+    }
+
+    fn notice(self, change: impl FnOnce(&mut Notice)) -> Self {
+        self.with(|known| change(known.notice.as_mut().unwrap()))
+    }
+}
+
+#[test]
+fn a_notice_says_what_it_waits_for_or_what_became_of_it() {
+    let retry = "runwarden outbox retry one";
+    let due = dispatched().delivery("pending", "dispatch.pending.enqueued", 0);
+    due.says("nobody delivers", "runwarden outbox deliver");
+    due.notice(|notice| notice.served = true)
+        .says("the service delivers it", "runwarden outbox show one");
+    let later = || dispatched().delivery("pending", "dispatch.pending.retry_backoff", 30_000);
+    later().says("the next is in 30s: HTTP 500", retry);
+    later().knows("to", "ops/hook (file)");
+    let now = later().now;
+    let paused = DestinationHealth {
+        failures: 6,
+        paused_until: Some(now.plus(DurationMs::from_ms(60_000))),
+        last_error: Some("refused".to_owned()),
+        ..DestinationHealth::default()
+    };
+    let held_up = later().notice(|notice| notice.health = Some(paused));
+    held_up.says(
+        "failed 6 times in a row and is paused for 1m 0s more: refused",
+        "runwarden outbox show one",
+    );
+    later()
+        .with(|known| known.entity.reason.summary = Some("not attempted: $S is not set".to_owned()))
+        .says("it cannot be attempted, and no attempt is counted", retry);
+    dispatched()
+        .delivery("pending", "dispatch.delivered.transport_ok", 30_000)
+        .says("has not acknowledged it", "runwarden outbox show one");
+    let claimed = |due| dispatched().delivery("delivering", "dispatch.delivering.attempt", due);
+    claimed(5_000).says("an attempt is under way", "runwarden outbox show one");
+    claimed(-1).says("died before its outcome was written", "runwarden outbox deliver");
+    for (status, code, headline, next) in [
+        (
+            "delivered",
+            "dispatch.delivered.transport_ok",
+            "took it",
+            "runwarden outbox show",
+        ),
+        ("acked", "dispatch.acked.consumer", "said so", "runwarden outbox show"),
+        (
+            "dead_letter",
+            "dispatch.dead_letter.refused",
+            "given up: why it is so",
+            retry,
+        ),
+        ("expired", "dispatch.expired.deadline", "its deadline passed", retry),
+    ] {
+        dispatched().delivery(status, code, 0).says(headline, next);
+    }
+}
+
+#[test]
+fn an_end_says_what_became_of_its_notices() {
+    let notice = |status: &str, error: Value| {
+        let mut notice = dispatched().delivery(status, "c", 0).entity;
+        notice.set_field("last_error", &error);
+        notice
+    };
+    let ended = known("session").with(|known| {
+        known.notices = vec![
+            notice("dead_letter", json!("HTTP 410")),
+            notice("pending", Value::Null),
+            notice("delivered", Value::Null),
+        ];
+    });
+    ended.knows("notice", "one is dead_letter: HTTP 410");
+    ended.knows("notice", "one is pending");
+    ended.knows("told", "1 of its notices arrived");
+    assert!(
+        ended
+            .explained()
+            .next
+            .contains(&"runwarden why dispatch/one".to_owned())
+    );
 }

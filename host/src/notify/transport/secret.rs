@@ -12,7 +12,7 @@ use crate::process::read_regular;
 /// The most bytes of a file that holds a secret, a URL or certificates.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// What a secret begins with that is written as Standard Webhooks says.
-const PREFIX: &str = "whsec_";
+pub(super) const PREFIX: &str = "whsec_";
 
 /// The key of a signature. It has no `Debug`, and is told nowhere.
 pub(super) struct Secret {

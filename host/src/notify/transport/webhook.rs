@@ -188,6 +188,7 @@ fn hidden(attempt: &Attempt<'_>, prepared: &Prepared) -> Hidden {
     }
     for secret in &prepared.secrets {
         hidden.add(secret.text.as_str());
+        hidden.add(secret.text.trim_start_matches(secret::PREFIX));
     }
     if prepared.target.path.len() > 1 {
         hidden.add(prepared.target.path.as_str());

@@ -7,9 +7,9 @@ use crate::model::{
     Resource, Runtime, Timestamp,
 };
 use crate::store::{
-    Acknowledged, Activation, AdminQuery, Applied, Belongings, Binding, Component, ComponentRecord, Consumer, Created,
-    DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox, Outline,
-    Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Component, ComponentRecord, Consumer,
+    Created, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox,
+    Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Upkeep, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -161,6 +161,10 @@ impl Store for FakeStore {
     fn prune_journal(&self, _: &JournalPage, _: &[i64], _: &AdminEvent) -> Result<usize, StoreError> {
         never()
     }
+
+    fn upkeep(&self) -> Result<Upkeep, StoreError> {
+        never()
+    }
 }
 
 impl Outbox for FakeStore {
@@ -197,6 +201,10 @@ impl Outbox for FakeStore {
     }
 
     fn destinations(&self) -> Result<Vec<DestinationHealth>, StoreError> {
+        never()
+    }
+
+    fn backlog(&self) -> Result<Backlog, StoreError> {
         never()
     }
 

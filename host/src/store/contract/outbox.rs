@@ -11,11 +11,11 @@ use crate::store::samples::{
     Success, admin_event, change, ending, moment, new_dispatch, new_entity, target, target_digest,
 };
 use crate::store::{
-    Acknowledged, AdminQuery, Applied, Binding, Consumer, Created, DueQuery, EffectSet, Enqueued, HistoryQuery,
-    Journal, JournalPage, Owed, Store,
+    Acknowledged, AdminQuery, Applied, Backlog, Binding, Consumer, Created, DueQuery, EffectSet, Enqueued,
+    HistoryQuery, Journal, JournalPage, Owed, Store, StoreError,
 };
 
-pub(super) const PROMISES: [fn(&Subject); 19] = [
+pub(super) const PROMISES: [fn(&Subject); 20] = [
     a_dispatch_is_stored_whole,
     outlines_come_in_the_order_of_their_dispatches_without_bodies,
     a_deduplication_key_is_held_until_its_dispatch_ends_badly,
@@ -29,6 +29,7 @@ pub(super) const PROMISES: [fn(&Subject); 19] = [
     what_is_due_is_found_the_longest_due_first,
     a_paused_destination_is_stepped_over_until_its_pause_ends,
     a_destination_is_told_of_while_it_fails,
+    a_backlog_counts_dispatches_by_status_and_plans,
     a_plan_is_owed_until_it_is_settled,
     bindings_are_kept_by_name,
     a_consumer_is_owed_every_event_until_it_acknowledges_it,
@@ -189,8 +190,7 @@ fn a_dispatch_takes_its_key_again_only_if_no_other_holds_it(subject: &Subject) {
     (revival.change.after.terminal, revival.change.after.success) = (false, false);
     revival.change.admin = vec![admin_event("revived", "dispatch/first")];
     let refused = store.apply(&revival).unwrap_err();
-    let source = std::error::Error::source(&refused).unwrap().to_string();
-    assert_eq!(source, "its deduplication key is held by dispatch/second");
+    assert!(matches!(refused, StoreError::KeyHeld { holder } if holder.id == "second"));
     assert_eq!(store.load("first").unwrap(), Some(dead));
     assert_eq!(audited(store), Vec::<String>::new());
     ended(store, "second", Success::No);
@@ -418,6 +418,34 @@ fn a_destination_is_told_of_while_it_fails(subject: &Subject) {
     lost.destination = Some(health("/two", 0, None));
     assert!(matches!(store.apply(&lost).unwrap(), Applied::Lost(_)));
     assert_eq!(store.destinations().unwrap(), failing[1..]);
+}
+
+fn a_backlog_counts_dispatches_by_status_and_plans(subject: &Subject) {
+    let store = &*subject.store;
+    assert_eq!(store.backlog().unwrap(), Backlog::default());
+    for id in ["one", "two"] {
+        send(store, id);
+    }
+    make(store, "ends");
+    let mut end = ending(store, &store.load("ends").unwrap().unwrap(), Success::No);
+    end.change.planned.owed = vec![OwedPlan {
+        handler: "ops".to_owned(),
+        tries: 1,
+        due_at: moment(9),
+        error: None,
+    }];
+    applied(store, &end);
+    let status = store.load("one").unwrap().unwrap().status;
+    let expected = |dispatches: &[(&str, u64)]| Backlog {
+        dispatches: dispatches
+            .iter()
+            .map(|(status, count)| ((*status).to_owned(), *count))
+            .collect(),
+        owed_plans: 1,
+    };
+    assert_eq!(store.backlog().unwrap(), expected(&[(&status, 2)]));
+    applied(store, &change(store, &store.load("two").unwrap().unwrap(), "zzz"));
+    assert_eq!(store.backlog().unwrap(), expected(&[(&status, 1), ("zzz", 1)]));
 }
 
 fn a_plan_is_owed_until_it_is_settled(subject: &Subject) {

@@ -9,7 +9,7 @@ use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, OwedPlan, Planned, Timestamp,
     sha256_hex,
 };
-use crate::store::{Acknowledged, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed, StoreError};
+use crate::store::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed, StoreError};
 
 /// What there is beside entities and history.
 #[derive(Clone, Debug, Default)]
@@ -108,10 +108,9 @@ impl State {
             return Ok(());
         };
         match self.holder(after.row, &dispatch.dedup_key) {
-            Some((holder, _)) if holds(after) && !holds(before) => {
-                let what = format!("its deduplication key is held by {}", holder.reference);
-                Err(refused("applying a change", what))
-            }
+            Some((holder, _)) if holds(after) && !holds(before) => Err(StoreError::KeyHeld {
+                holder: holder.reference.clone(),
+            }),
             _ => Ok(()),
         }
     }
@@ -292,6 +291,18 @@ impl Outbox for MemoryStore {
         let state = self.state();
         let failing = state.outbox.destinations.iter().filter(|known| known.failures > 0);
         Ok(failing.cloned().collect())
+    }
+
+    fn backlog(&self) -> Result<Backlog, StoreError> {
+        let state = self.state();
+        let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+        for row in state.outbox.dispatches.keys() {
+            *counted.entry(state.entities[row].status.clone()).or_default() += 1;
+        }
+        Ok(Backlog {
+            dispatches: counted.into_iter().collect(),
+            owed_plans: state.outbox.owed.len() as u64,
+        })
     }
 
     fn bindings(&self) -> Result<Vec<Binding>, StoreError> {

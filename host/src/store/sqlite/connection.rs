@@ -68,7 +68,7 @@ pub(super) struct Counters {
     sorts: AtomicU64,
     vm_steps: AtomicU64,
     pages: AtomicU64,
-    pub(super) checkpoints: AtomicU64,
+    checkpoints: AtomicU64,
 }
 
 impl Counters {
@@ -86,6 +86,11 @@ impl Counters {
             pages: read(&self.pages),
             checkpoints: read(&self.checkpoints),
         }
+    }
+
+    /// Counts a checkpoint.
+    pub(super) fn note_checkpoint(&self) {
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
     }
 
     fn note(&self, statement: &CachedStatement<'_>) {

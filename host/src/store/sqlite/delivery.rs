@@ -7,7 +7,7 @@ use super::writer::{Answer, Command};
 use super::{consumers, outbox};
 use crate::model::{AdminEvent, DestinationHealth, Dispatch, Entity, EventId, NewDispatch, Planned, Timestamp};
 use crate::store::{
-    Acknowledged, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed, Store as _, StoreError,
+    Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed, Store as _, StoreError,
 };
 
 impl Outbox for SqliteStore {
@@ -54,6 +54,10 @@ impl Outbox for SqliteStore {
 
     fn destinations(&self) -> Result<Vec<DestinationHealth>, StoreError> {
         self.read("listing destinations", outbox::destinations)
+    }
+
+    fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.read("counting dispatches", outbox::backlog)
     }
 
     fn bindings(&self) -> Result<Vec<Binding>, StoreError> {

@@ -83,6 +83,7 @@ pub(super) fn again(error: &StoreError) -> StoreError {
             path: path.clone(),
             why: why.clone(),
         },
+        StoreError::KeyHeld { holder } => StoreError::KeyHeld { holder: holder.clone() },
         StoreError::Failed { doing, source } => StoreError::Failed {
             doing,
             source: source.to_string().into(),

@@ -28,6 +28,7 @@ mod reserve;
 mod runtime;
 mod schema;
 mod store;
+mod upkeep;
 mod writer;
 
 #[cfg(test)]

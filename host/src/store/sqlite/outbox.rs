@@ -13,7 +13,7 @@ use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, NewDispatch, OwedPlan, Planned, Reference, Timestamp,
     sha256_hex,
 };
-use crate::store::{DueQuery, Enqueued, Outline, Owed, StoreError};
+use crate::store::{Backlog, DueQuery, Enqueued, Outline, Owed, StoreError};
 
 /// What became of a dispatch that was to be added; the numbers are of entities.
 enum Placed {
@@ -200,8 +200,7 @@ pub(super) fn hold_or_release(db: &Db, after: &Entity, held: bool) -> Result<(),
             Ok(Reference { kind, id })
         })?;
         if let Some(holder) = holder {
-            let what = format!("its deduplication key is held by {holder}");
-            return Err(refused("applying a change", what));
+            return Err(Fault::Refused(StoreError::KeyHeld { holder }));
         }
     }
     let sql = "UPDATE dispatches SET held = ?2 WHERE entity = ?1";
@@ -434,5 +433,18 @@ pub(super) fn destinations(db: &Db) -> rusqlite::Result<Vec<DestinationHealth>> 
             paused_until: columns.maybe_moment()?,
             last_error: columns.take()?,
         })
+    })
+}
+
+/// How much there is; see [`crate::store::Outbox::backlog`].
+pub(super) fn backlog(db: &Db) -> rusqlite::Result<Backlog> {
+    let count = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|count| u64::try_from(count).unwrap_or(0));
+    let sql = "SELECT e.status, count(*) FROM dispatches d CROSS JOIN entities e ON e.entity = d.entity \
+               GROUP BY e.status ORDER BY e.status";
+    let dispatches = db.rows(sql, [], |row| Ok((row.get(0)?, count(row, 1)?)))?;
+    let owed_plans = db.row("SELECT count(*) FROM owed_plans", [], |row| count(row, 0))?;
+    Ok(Backlog {
+        dispatches,
+        owed_plans: owed_plans.unwrap_or(0),
     })
 }

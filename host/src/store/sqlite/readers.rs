@@ -1,6 +1,7 @@
 //! The pool of connections that read.
 
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::connection::{Access, Db, Source};
 
@@ -13,7 +14,8 @@ const IDLE_KEPT: usize = 4;
 #[derive(Default)]
 struct State {
     idle: Vec<Db>,
-    lent: usize,
+    /// Since when each connection is lent that is.
+    lent: Vec<Instant>,
 }
 
 /// The pool.
@@ -29,7 +31,7 @@ impl Readers {
         Self {
             state: Mutex::new(State {
                 idle: vec![db],
-                lent: 0,
+                lent: Vec::new(),
             }),
             freed: Condvar::new(),
         }
@@ -41,8 +43,10 @@ impl Readers {
         source: &Source,
         read: impl FnOnce(&Db) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
+        let since = Instant::now();
         let lent = Lent {
-            db: Some(self.lend(source)?),
+            db: Some(self.lend(source, since)?),
+            since,
             pool: self,
         };
         let db = lent.db.as_ref().expect("it is taken out only when it is given back");
@@ -64,22 +68,32 @@ impl Readers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).idle.pop()
     }
 
-    fn lend(&self, source: &Source) -> rusqlite::Result<Db> {
+    /// How long the oldest of those who read has been reading.
+    pub(super) fn oldest(&self) -> Option<Duration> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.lent.iter().min().map(Instant::elapsed)
+    }
+
+    fn lend(&self, source: &Source, since: Instant) -> rusqlite::Result<Db> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.lent >= READERS_MAX {
+        while state.lent.len() >= READERS_MAX {
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.lent += 1;
+        state.lent.push(since);
         if let Some(db) = state.idle.pop() {
             return Ok(db);
         }
         drop(state);
-        source.connect(Access::Read).inspect_err(|_| self.take_back(None))
+        source
+            .connect(Access::Read)
+            .inspect_err(|_| self.take_back(since, None))
     }
 
-    fn take_back(&self, db: Option<Db>) {
+    fn take_back(&self, since: Instant, db: Option<Db>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.lent -= 1;
+        if let Some(place) = state.lent.iter().position(|lent| *lent == since) {
+            state.lent.swap_remove(place);
+        }
         let surplus = match db {
             Some(db) if state.idle.len() < IDLE_KEPT => {
                 state.idle.push(db);
@@ -96,12 +110,13 @@ impl Readers {
 /// A connection on loan; it goes back also when the reader panics.
 struct Lent<'a> {
     db: Option<Db>,
+    since: Instant,
     pool: &'a Readers,
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         self.pool
-            .take_back(self.db.take().filter(|db| db.connection.is_autocommit()));
+            .take_back(self.since, self.db.take().filter(|db| db.connection.is_autocommit()));
     }
 }

@@ -10,13 +10,14 @@ use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
 use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
+use super::upkeep::Keeper;
 use super::writer::{Answer, Command, Writer};
 use super::{activation, belongings, entity, history, image, place, query, removal, runtime};
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate,
-    Scope, Store, StoreError, Work,
+    Scope, Store, StoreError, Upkeep, Work,
 };
 
 /// What opening may do.
@@ -36,6 +37,7 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     watch: Mutex<Option<Db>>,
+    keeper: Keeper,
     source: Arc<Source>,
     name: String,
 }
@@ -103,6 +105,7 @@ impl SqliteStore {
             writer: Writer::new(Arc::clone(&source)),
             readers: Readers::with(db),
             watch: Mutex::default(),
+            keeper: Keeper::default(),
             source,
             name,
         })
@@ -339,5 +342,9 @@ impl Store for SqliteStore {
             unreachable!("{ANSWER_FITS}")
         };
         Ok(pruned)
+    }
+
+    fn upkeep(&self) -> Result<Upkeep, StoreError> {
+        self.keeper.keep(&self.source, &self.readers)
     }
 }

@@ -431,7 +431,7 @@ impl Work {
             return;
         }
         let worked_in = pages("PRAGMA wal_checkpoint(PASSIVE)");
-        self.source.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.source.counters.note_checkpoint();
         if self.committed == 1 && worked_in.is_some_and(|(log, done)| log == done) {
             let patience = self.source.tuning.busy_wait;
             if db.connection.busy_timeout(Duration::ZERO).is_ok() {

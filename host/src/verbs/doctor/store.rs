@@ -45,6 +45,7 @@ pub(super) fn unusable(error: &StoreError) -> Check {
         | StoreError::Full { .. }
         | StoreError::ReadOnly { .. }
         | StoreError::Missing { .. }
+        | StoreError::KeyHeld { .. }
         | StoreError::Failed { .. } => check,
     }
 }

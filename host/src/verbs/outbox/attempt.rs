@@ -1,10 +1,12 @@
 //! One dispatch, once: claimed, sent, and written down what came of it. Each write is a transition like any other.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::outbox::{self, Due};
-use crate::model::{DestinationHealth, Dispatch, Entity, Lifecycle, Sent, Transition};
+use crate::model::{Dispatch, Entity, Lifecycle, Sent, Transition};
 use crate::notify::{self, Attempt, Surroundings, token, unreadable};
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
@@ -31,7 +33,7 @@ pub(super) enum Tried {
 ///
 /// # Errors
 /// The store failed.
-pub(super) fn attempt(host: &Host, listed: &Entity, health: Option<&DestinationHealth>) -> Result<Tried, Error> {
+pub(super) fn attempt(host: &Host, listed: &Entity) -> Result<Tried, Error> {
     let id = &listed.reference.id;
     let (Some(entity), Some(dispatch)) = (host.store().load(id)?, host.store().dispatch(id)?) else {
         return Ok(Tried::Lost);
@@ -71,7 +73,7 @@ pub(super) fn attempt(host: &Host, listed: &Entity, health: Option<&DestinationH
         surroundings: &surroundings,
     });
     crash::point("deliver.sent");
-    settle(host, (&lifecycle, &entity), &dispatch, &sent, health)
+    settle(host, (&lifecycle, &entity), &dispatch, &sent)
 }
 
 /// Sends, on a runtime of this thread's own: bounded by the destination's time limit.
@@ -88,19 +90,27 @@ fn send(attempt: &Attempt<'_>) -> Sent {
     }
 }
 
+/// Whose turn it is to count a failure of its destination. Between processes the last one counts.
+static FAILING: Mutex<()> = Mutex::new(());
+
 fn settle(
     host: &Host,
     (lifecycle, entity): (&Lifecycle, &Entity),
     dispatch: &Dispatch,
     sent: &Sent,
-    health: Option<&DestinationHealth>,
 ) -> Result<Tried, Error> {
+    // Held until a failure is written, so that those that fail together are counted one after the other.
+    let _turn = matches!(sent, Sent::Failed { .. }).then(|| FAILING.lock().unwrap_or_else(PoisonError::into_inner));
     let now = host.now();
     let random = u64::from_le_bytes(entropy()?[..8].try_into().expect("eight bytes of sixteen"));
     let Some(command) = outbox::settled(lifecycle, entity, dispatch, sent, (now, random)) else {
         return Ok(Tried::Lost);
     };
-    let destination = outbox::destination_after(health, dispatch, sent, now);
+    let before = host.store().destinations()?;
+    let before = before
+        .iter()
+        .find(|health| health.target_digest == dispatch.target_digest);
+    let destination = outbox::destination_after(before, dispatch, sent, now);
     let beside = Beside {
         destination: destination.as_ref(),
         ..Beside::NOTHING

@@ -1,12 +1,14 @@
 //! Delivering what is due: a coordinator that lists and chooses, and a thread for each attempt on its way.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::attempt::{Tried, attempt};
 use super::replan::replan;
+use super::tally::Tally;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::outbox::PAUSE_AFTER;
@@ -25,7 +27,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What holds unless something else was asked for: four destinations that hang leave room for twelve healthy ones.
+    /// What holds unless something else was asked for: three destinations that hang leave room for four attempts elsewhere.
     pub const STANDARD: Self = Self {
         total: 16,
         per_destination: 4,
@@ -40,8 +42,8 @@ pub enum Extent<'a> {
     UntilEmpty,
     /// These dispatches, once each, and nothing new is begun after a while.
     These(&'a [String], Duration),
-    /// Until it is told to stop; woken by messages and by due times.
-    Service(Receiver<Message>, Sender<Message>),
+    /// Until it is told to stop; woken by messages and by due times, and counted as it goes.
+    Service(Receiver<Message>, Sender<Message>, &'a Tally),
 }
 
 /// What a delivery that goes on is told.
@@ -62,7 +64,8 @@ pub enum Message {
 pub struct Done {
     id: String,
     target: String,
-    tried: Result<Tried, Error>,
+    /// A panic is told on: whoever waits for this attempt would wait for ever.
+    tried: thread::Result<Result<Tried, Error>>,
 }
 
 /// What a delivery came to.
@@ -111,7 +114,7 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
         };
         let mut course = Course::new(host, &extent, bounds);
         let (inbox, tell) = match (&extent, &inbox, &tell) {
-            (Extent::Service(inbox, tell), ..) => (inbox, tell),
+            (Extent::Service(inbox, tell, _), ..) => (inbox, tell),
             (_, Some(inbox), Some(tell)) => (inbox, tell),
             _ => unreachable!("a channel was made for what brings none"),
         };
@@ -121,7 +124,8 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                 while let Some(chosen) = course.choose()? {
                     let tell = tell.clone();
                     scope.spawn(move || {
-                        let tried = attempt(host, &chosen.entity, chosen.health.as_ref());
+                        let work = || attempt(host, &chosen.entity);
+                        let tried = catch_unwind(AssertUnwindSafe(work));
                         // Nobody listens only when the coordinator failed; what was sent is written down.
                         let _ = tell.send(Message::Done(Box::new(Done {
                             id: chosen.entity.reference.id,
@@ -130,6 +134,7 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                         })));
                     });
                 }
+                course.looked();
             }
             if course.is_over()? {
                 return Ok(course.report);
@@ -138,6 +143,10 @@ pub fn deliver(host: &Host, extent: Extent<'_>, bounds: Bounds) -> Result<Delive
                 Ok(message) => course.take(message)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(course.report),
+            }
+            // One look is enough for whatever came together.
+            while let Ok(message) = inbox.try_recv() {
+                course.take(message)?;
             }
         }
     })
@@ -164,7 +173,6 @@ pub fn deliver_own(host: &Host) {
 struct Chosen {
     entity: Entity,
     target: String,
-    health: Option<DestinationHealth>,
 }
 
 /// What a coordinator knows.
@@ -180,24 +188,27 @@ struct Course<'a> {
     tried: HashSet<String>,
     /// What is listed and not yet chosen.
     listed: Vec<Chosen>,
+    /// How destinations do that fail.
+    healths: Vec<DestinationHealth>,
     is_stopping: bool,
     report: Delivered,
 }
 
 enum Kind<'a> {
-    Once(Timestamp),
+    /// What was due at this moment: when the plans that were owed had been made.
+    Once(Option<Timestamp>),
     UntilEmpty,
     These(&'a [String], Instant, bool),
-    Service,
+    Service(&'a Tally),
 }
 
 impl<'a> Course<'a> {
     fn new(host: &'a Host, extent: &Extent<'a>, bounds: Bounds) -> Self {
         let kind = match extent {
-            Extent::Once => Kind::Once(host.now()),
+            Extent::Once => Kind::Once(None),
             Extent::UntilEmpty => Kind::UntilEmpty,
             Extent::These(ids, most) => Kind::These(ids, Instant::now() + *most, false),
-            Extent::Service(..) => Kind::Service,
+            Extent::Service(_, _, tally) => Kind::Service(tally),
         };
         Self {
             host,
@@ -207,8 +218,16 @@ impl<'a> Course<'a> {
             targets: HashMap::new(),
             tried: HashSet::new(),
             listed: Vec::new(),
+            healths: Vec::new(),
             is_stopping: false,
             report: Delivered::default(),
+        }
+    }
+
+    /// Counts a look at what is due.
+    fn looked(&self) {
+        if let Kind::Service(tally) = self.kind {
+            tally.look();
         }
     }
 
@@ -230,7 +249,7 @@ impl<'a> Course<'a> {
         }
         let fits = |chosen: &Chosen| {
             let going = self.targets.get(&chosen.target).copied().unwrap_or(0);
-            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(chosen.health.as_ref())
+            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(&chosen.target)
         };
         let Some(place) = self.listed.iter().rposition(fits) else {
             // What does not fit now is listed again when something else has ended, except what was asked for by name.
@@ -242,14 +261,17 @@ impl<'a> Course<'a> {
         let chosen = self.listed.remove(place);
         self.under_way.insert(chosen.entity.reference.id.clone());
         *self.targets.entry(chosen.target.clone()).or_default() += 1;
-        if !matches!(self.kind, Kind::Service) {
+        if !matches!(self.kind, Kind::Service(_)) {
             self.tried.insert(chosen.entity.reference.id.clone());
         }
         Ok(Some(chosen))
     }
 
-    fn most(&self, health: Option<&DestinationHealth>) -> usize {
+    /// How much may be on its way there at once: nothing while it is paused, and one to try it afterwards.
+    fn most(&self, target: &str) -> usize {
+        let health = self.healths.iter().find(|health| health.target_digest == target);
         match health {
+            Some(health) if health.paused_until.is_some_and(|until| until > self.host.now()) => 0,
             Some(health) if health.failures >= PAUSE_AFTER => 1,
             _ => self.bounds.per_destination,
         }
@@ -258,17 +280,14 @@ impl<'a> Course<'a> {
     /// Lists what is due and not tried yet, the longest due last.
     fn list(&mut self) -> Result<(), Error> {
         let now = self.host.now();
-        let healths = self.host.store().destinations()?;
-        let full = self.targets.iter().filter(|(target, going)| {
-            let health = healths.iter().find(|health| health.target_digest == **target);
-            **going >= self.most(health)
-        });
-        let paused = healths
-            .iter()
-            .filter(|health| health.paused_until.is_some_and(|until| until > now));
-        let except_targets = full
-            .map(|(target, _)| target.clone())
-            .chain(paused.map(|health| health.target_digest.clone()))
+        self.healths = self.host.store().destinations()?;
+        let under_way = self.targets.keys();
+        let failing = self.healths.iter().map(|health| &health.target_digest);
+        let going = |target: &String| self.targets.get(target).copied().unwrap_or(0);
+        let except_targets = under_way
+            .chain(failing)
+            .filter(|target| going(target) >= self.most(target))
+            .cloned()
             .collect();
         let due = match &mut self.kind {
             Kind::These(_, _, true) => return Ok(()),
@@ -278,7 +297,10 @@ impl<'a> Course<'a> {
                 loaded?.into_iter().flatten().collect()
             }
             kind => {
-                let before = if let Kind::Once(began) = kind { *began } else { now };
+                let before = match kind {
+                    Kind::Once(began) => *began.get_or_insert(now),
+                    _ => now,
+                };
                 // What is on its way may be listed again: room is made for the rest.
                 let limit = PAGE + self.under_way.len();
                 self.host.store().due(&DueQuery {
@@ -302,8 +324,7 @@ impl<'a> Course<'a> {
             .rev()
             .filter_map(|(entity, outline)| {
                 let target = outline?.dispatch.target_digest;
-                let health = healths.iter().find(|health| health.target_digest == target).cloned();
-                Some(Chosen { entity, target, health })
+                Some(Chosen { entity, target })
             })
             .collect();
         Ok(())
@@ -315,14 +336,14 @@ impl<'a> Course<'a> {
             return Ok(false);
         }
         Ok(match self.kind {
-            Kind::Service => self.is_stopping,
+            Kind::Service(_) => self.is_stopping,
             _ => true,
         })
     }
 
     /// How long nothing needs to be looked at.
     fn sleep(&self) -> Result<Duration, Error> {
-        if !matches!(self.kind, Kind::Service) || !self.listed.is_empty() {
+        if !matches!(self.kind, Kind::Service(_)) || !self.listed.is_empty() {
             return Ok(POLL);
         }
         let Some(due) = self.host.store().next_due()? else {
@@ -348,7 +369,15 @@ impl<'a> Course<'a> {
                         self.targets.remove(&done.target);
                     }
                 }
-                self.count(done.id, done.tried?);
+                let tried = done.tried.unwrap_or_else(|panic| resume_unwind(panic))?;
+                if matches!(tried, Tried::Retried(_) | Tried::Dead(_)) {
+                    self.healths = self.host.store().destinations()?;
+                }
+                if let Kind::Service(tally) = self.kind {
+                    tally.count(&tried);
+                } else {
+                    self.count(done.id, tried);
+                }
             }
         }
         Ok(())

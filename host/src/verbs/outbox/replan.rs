@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::plan::{ask, failed, settings};
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Event, Planned, outbox};
@@ -14,19 +15,20 @@ const PLAN_MOST: Duration = Duration::from_secs(1);
 /// How many plans are made between two looks at what else is due.
 const PAGE: usize = 16;
 
-/// Makes the plans that are due, a page of them; how many were settled.
+/// Makes the plans that are due, a page of them; how many were made.
 ///
 /// # Errors
 /// The store failed.
 pub(super) fn replan(host: &Host) -> Result<usize, Error> {
     let due = host.store().owed(host.now(), PAGE)?;
-    let mut settled = 0;
+    let mut made = 0;
     for owed in due {
-        settled += usize::from(replan_one(host, &owed)?);
+        made += usize::from(replan_one(host, &owed)?);
     }
-    Ok(settled)
+    Ok(made)
 }
 
+/// Makes one plan; false when it failed again, or somebody else was faster.
 fn replan_one(host: &Host, owed: &Owed) -> Result<bool, Error> {
     let settings = settings(&owed.settings).unwrap_or_default();
     let handler = settings
@@ -48,7 +50,7 @@ fn replan_one(host: &Host, owed: &Owed) -> Result<bool, Error> {
         Err(fault) => {
             let tries = owed.plan.tries + 1;
             // A handler that stays broken is told once, and then only where its plan is owed.
-            if owed.plan.error.as_deref() != Some(&fault.to_string()) {
+            if owed.plan.error.is_none() {
                 audit.push(failed(host, &owed.reference, handler, &owed.event_id, &fault));
             }
             planned.owed.push(outbox::replanned(
@@ -59,9 +61,11 @@ fn replan_one(host: &Host, owed: &Owed) -> Result<bool, Error> {
             ));
         }
     }
+    crash::point("replan.asked");
     let settled = host.store().settle_owed(owed, &planned, &audit)?;
+    crash::point("replan.settled");
     if settled && !planned.dispatches.is_empty() {
         host.wake();
     }
-    Ok(settled)
+    Ok(settled && planned.owed.is_empty())
 }

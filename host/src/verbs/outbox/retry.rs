@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, Entity, outbox};
+use crate::model::{Actor, Entity, Reference, outbox};
+use crate::store::StoreError;
 use crate::verbs::outbox::acknowledge::{dispatch_of, no_dispatch};
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
@@ -13,6 +14,8 @@ pub enum Retried {
     Due(Box<Entity>),
     /// It was waiting for its next attempt, which is due now; attempts that were made still count.
     Sooner(Box<Entity>),
+    /// Another one holds its deduplication key by now: that one tells what it would have told. Nothing was written.
+    Held(Reference),
     /// Its status does not admit it; in the policy's words.
     Rejected(TransitionOutcome),
 }
@@ -20,7 +23,7 @@ pub enum Retried {
 /// Asks for another round of a dispatch that was given up, or for the next attempt of one that waits to be made now.
 ///
 /// # Errors
-/// The entity is no dispatch, or another one holds its deduplication key: nothing was written.
+/// The entity is no dispatch, or the store failed: nothing was written.
 pub fn retry(host: &Host, entity: &Entity, actor: &Actor) -> Result<Retried, Error> {
     dispatch_of(host, entity)?;
     let lifecycle = host.lifecycle(entity)?;
@@ -31,7 +34,11 @@ pub fn retry(host: &Host, entity: &Entity, actor: &Actor) -> Result<Retried, Err
         outbox::revived(&lifecycle, entity, actor.clone(), host.now())
     };
     let command = command.ok_or_else(|| no_dispatch(entity))?;
-    Ok(match write(host, entity, &command, &Beside::NOTHING)? {
+    let outcome = match write(host, entity, &command, &Beside::NOTHING) {
+        Err(Error::Store(StoreError::KeyHeld { holder })) => return Ok(Retried::Held(holder)),
+        outcome => outcome?,
+    };
+    Ok(match outcome {
         TransitionOutcome::Applied { entity, .. } if waits => Retried::Sooner(entity),
         TransitionOutcome::Applied { entity, .. } => Retried::Due(entity),
         other => Retried::Rejected(other),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::enqueue::{dispatch_policy, enqueued, target_digest};
+use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, Destination, Dispatch, DurationMs, Entity, Invalid, NotifySettings};
@@ -50,8 +51,10 @@ pub fn send(host: &Host, settings: &NotifySettings, sending: &Sending, actor: &A
             wants_acknowledgement: sending.wants_acknowledgement,
         };
         let new = enqueued(host, &policy, actor, dispatch)?;
+        crash::point("send.decided");
         match host.store().enqueue(&new)? {
             Enqueued::New(entity) => {
+                crash::point("send.committed");
                 host.wake();
                 host.remember_dispatches([entity.reference.id.clone()]);
                 return Ok((*entity, false));

@@ -1,0 +1,65 @@
+//! One pass of everything, for whoever starts it now and then.
+
+use super::parts::{outcome_of_repairs, outcome_of_retention, retention};
+use super::pulse::Part;
+use super::service::in_words;
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::Protected;
+use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
+use crate::verbs::prune::prune;
+use crate::verbs::repair::{Act, repair_all};
+
+/// What one pass came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// What was delivered.
+    pub delivered: Delivered,
+    /// Repairs that were carried out.
+    pub repaired: usize,
+    /// Things that retention took away.
+    pub pruned: usize,
+    /// What failed, with the part that did: the others did their work.
+    pub problems: Vec<(Part, String)>,
+}
+
+/// Does everything that a service does, once. What dies half-way is repaired first, so that its end is told in the same
+/// pass. Harmless beside a service and beside another pass.
+pub fn serve_once(host: &Host, protected: &[Protected]) -> Pass {
+    let mut pass = Pass::default();
+    if let Some(repaired) = pass.kept(Part::Reaper, repair_all(host, Act::Do)) {
+        let (count, problems) = outcome_of_repairs(&repaired);
+        pass.repaired = count;
+        pass.tell(Part::Reaper, problems);
+    }
+    // What these ends tell is due.
+    drop(host.take_enqueued());
+    if let Some(delivered) = pass.kept(Part::Deliverer, deliver(host, Extent::UntilEmpty, Bounds::STANDARD)) {
+        pass.delivered = delivered;
+    }
+    if let Some(report) = pass.kept(Part::Retention, prune(host, &retention(protected))) {
+        let (count, problems) = outcome_of_retention(&report);
+        pass.pruned = count;
+        pass.tell(Part::Retention, problems);
+    }
+    pass.kept(Part::Upkeep, host.store().upkeep().map_err(Error::from));
+    pass
+}
+
+impl Pass {
+    /// What a part came to, unless it failed, which is noted.
+    fn kept<T>(&mut self, part: Part, outcome: Result<T, Error>) -> Option<T> {
+        match outcome {
+            Ok(outcome) => Some(outcome),
+            Err(error) => {
+                self.tell(part, vec![in_words(&error)]);
+                None
+            }
+        }
+    }
+
+    fn tell(&mut self, part: Part, problems: Vec<String>) {
+        self.problems
+            .extend(problems.into_iter().map(|problem| (part, problem)));
+    }
+}

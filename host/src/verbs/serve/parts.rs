@@ -1,0 +1,148 @@
+//! The parts at work.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::pulse::Part;
+use super::service::{Rest, Service, in_words};
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::{Actor, Protected, Retention};
+use crate::verbs::outbox::{Bounds, Extent, deliver};
+use crate::verbs::prune::{PruneOutcome, PruneReport, Pruning, prune_while};
+use crate::verbs::repair::{Act, Repaired, repair_all};
+
+/// Between two looks for what died half-way: a row and a lock for each live run. An end is recorded by its own finishing
+/// command; this is for those whose command or shim was killed.
+const REAP_EVERY: Duration = Duration::from_secs(30);
+
+/// Retention waits so long at first: a service that is started with the machine leaves it to others, and one that dies
+/// again and again takes nothing away.
+const RETAIN_FIRST: Duration = Duration::from_secs(300);
+
+/// Between two rounds of retention, whose shortest age is a day.
+const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
+
+/// Between two looks at the store's log: what a writer leaves of it, it works in itself.
+const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// How soon a part that failed is tried again; doubled each time.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+
+/// And at the latest.
+const PAUSE_MOST: Duration = Duration::from_secs(30);
+
+/// Serves until it is told to stop, and what was on its way then has ended. `protected` are places that retention keeps,
+/// beside those the host knows.
+///
+/// One service serves a store: whoever calls this holds the lock of [`crate::process::serve_alone`].
+pub fn serve(host: &Host, service: &Arc<Service>, protected: &[Protected]) {
+    let woken = Arc::clone(service);
+    // Where nothing can be watched the deliverer looks once in a poll.
+    let _watching = host.wake_file().on_touch(move || woken.wake());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            repeat(service, Part::Reaper, (Duration::ZERO, REAP_EVERY), || {
+                reap(host, service)
+            })
+        });
+        scope.spawn(|| {
+            repeat(service, Part::Retention, (RETAIN_FIRST, RETAIN_EVERY), || {
+                retain(host, service, protected)
+            });
+        });
+        scope.spawn(|| {
+            repeat(service, Part::Upkeep, (Duration::ZERO, UPKEEP_EVERY), || {
+                service.keep_upkeep(host.store().upkeep()?);
+                Ok(())
+            });
+        });
+        repeat(service, Part::Deliverer, (Duration::ZERO, PAUSE_FIRST), || {
+            delivers(host, service)
+        });
+    });
+    forget_enqueued(host);
+}
+
+/// Does the passes of a part: the first after a while, then one in each period, until the service stops.
+fn repeat(service: &Service, part: Part, (first, every): (Duration, Duration), pass: impl Fn() -> Result<(), Error>) {
+    let (mut next, mut pause) = (first, PAUSE_FIRST);
+    while service.rest(next) == Rest::Over {
+        if service.pass(part, &pass) {
+            (next, pause) = (every, PAUSE_FIRST);
+        } else {
+            next = pause;
+            pause = PAUSE_MOST.min(pause * 2);
+        }
+    }
+}
+
+/// Delivers until the service stops: one pass of the deliverer is as long as nothing fails.
+fn delivers(host: &Host, service: &Service) -> Result<(), Error> {
+    let (inbox, tell) = service.new_mailbox();
+    if service.is_stopping() {
+        return Ok(());
+    }
+    deliver(host, Extent::Service(inbox, tell, service.tally()), Bounds::STANDARD).map(drop)
+}
+
+fn reap(host: &Host, service: &Service) -> Result<(), Error> {
+    let repaired = repair_all(host, Act::Do)?;
+    forget_enqueued(host);
+    let (count, problems) = outcome_of_repairs(&repaired);
+    service.count_repaired(count);
+    service.complain(Part::Reaper, problems);
+    Ok(())
+}
+
+fn retain(host: &Host, service: &Service, protected: &[Protected]) -> Result<(), Error> {
+    let report = prune_while(host, &retention(protected), &|| !service.is_stopping())?;
+    let (count, problems) = outcome_of_retention(&report);
+    service.count_pruned(count);
+    service.complain(Part::Retention, problems);
+    Ok(())
+}
+
+/// What these ends tell is due, and the deliverer finds it.
+fn forget_enqueued(host: &Host) {
+    drop(host.take_enqueued());
+}
+
+/// What retention is asked for by a service.
+pub(super) fn retention(protected: &[Protected]) -> Pruning {
+    Pruning {
+        retention: Retention::STANDARD,
+        actor: Actor::system("retention"),
+        protected: protected.to_vec(),
+    }
+}
+
+/// How many repairs were carried out, and what could not be repaired.
+pub(super) fn outcome_of_repairs(repaired: &[Repaired]) -> (usize, Vec<String>) {
+    let failed = |repaired: &Repaired| {
+        let error = repaired.failure.as_ref()?;
+        Some(format!(
+            "{} cannot be repaired: {}",
+            repaired.reference,
+            in_words(error)
+        ))
+    };
+    let problems: Vec<String> = repaired.iter().filter_map(failed).collect();
+    let acted = |repaired: &&Repaired| repaired.failure.is_none() && repaired.decision.acts();
+    (repaired.iter().filter(acted).count(), problems)
+}
+
+/// How many things were taken away, and what had to stay.
+pub(super) fn outcome_of_retention(report: &PruneReport) -> (usize, Vec<String>) {
+    let kept = |(place, why): (String, &str)| format!("{place} stays: {why}");
+    let problems = report.items.iter().filter_map(|item| match &item.outcome {
+        PruneOutcome::Kept(why) => {
+            let place = item.reference.clone().unwrap_or_else(|| item.kind.word().to_owned());
+            Some(kept((place, why)))
+        }
+        PruneOutcome::Planned | PruneOutcome::Done => None,
+    });
+    let done = report.items.iter().filter(|item| item.outcome == PruneOutcome::Done);
+    (done.count(), problems.collect())
+}

@@ -1,0 +1,220 @@
+//! What the parts of a service share: whether it is to stop, who is told what, and what they did so far.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::pulse::{Part, PartHealth, Pulse};
+use crate::error::Error;
+use crate::store::Upkeep;
+use crate::verbs::outbox::{Message, Tally};
+
+/// A service, from before its parts begin until they ended.
+pub struct Service {
+    tally: Tally,
+    pulses: [Pulse; Part::ALL.len()],
+    repaired: AtomicU64,
+    pruned: AtomicU64,
+    upkeep: Mutex<Upkeep>,
+    /// Where the deliverer that is at work is told.
+    mailbox: Mutex<Option<Sender<Message>>>,
+    is_stopping: Mutex<bool>,
+    stopping: Condvar,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Whether a part rests or is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It was long enough.
+    Over,
+    /// The service stops.
+    Stopped,
+}
+
+impl Service {
+    /// A service that did nothing yet; `tell` gets a line for each new failure.
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            tally: Tally::default(),
+            pulses: Default::default(),
+            repaired: AtomicU64::new(0),
+            pruned: AtomicU64::new(0),
+            upkeep: Mutex::default(),
+            mailbox: Mutex::default(),
+            is_stopping: Mutex::new(false),
+            stopping: Condvar::new(),
+            tell: Box::new(tell),
+        }
+    }
+
+    /// Asks every part to begin nothing new and to finish what it is at. Does not wait.
+    pub fn stop(&self) {
+        *locked(&self.is_stopping) = true;
+        self.stopping.notify_all();
+        self.send(Message::Stop);
+    }
+
+    /// What was delivered.
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How every part is.
+    pub fn parts(&self) -> [PartHealth; Part::ALL.len()] {
+        Part::ALL.map(|part| {
+            let counted = (part == Part::Deliverer).then(|| (self.tally.looks(), self.tally.since_look()));
+            self.pulse(part).health(part, counted)
+        })
+    }
+
+    /// How many repairs were carried out.
+    pub fn repaired(&self) -> u64 {
+        self.repaired.load(Ordering::Relaxed)
+    }
+
+    /// How many things retention took away.
+    pub fn pruned(&self) -> u64 {
+        self.pruned.load(Ordering::Relaxed)
+    }
+
+    /// How the store stood when it was last looked after.
+    pub fn upkeep(&self) -> Upkeep {
+        *locked(&self.upkeep)
+    }
+
+    /// Tells the deliverer to look again.
+    pub(super) fn wake(&self) {
+        self.send(Message::Woken);
+    }
+
+    fn send(&self, message: Message) {
+        // A deliverer that is being started anew looks by itself, and asks whether it is to stop.
+        let _ = locked(&self.mailbox).as_ref().map(|mailbox| mailbox.send(message));
+    }
+
+    /// The mailbox of the deliverer that begins now.
+    pub(super) fn new_mailbox(&self) -> (Receiver<Message>, Sender<Message>) {
+        let (tell, inbox) = channel();
+        *locked(&self.mailbox) = Some(tell.clone());
+        (inbox, tell)
+    }
+
+    /// Whether it was asked to stop.
+    pub fn is_stopping(&self) -> bool {
+        *locked(&self.is_stopping)
+    }
+
+    /// Rests for so long, or until the service stops.
+    pub(super) fn rest(&self, length: Duration) -> Rest {
+        let is_stopping = locked(&self.is_stopping);
+        let waited = self
+            .stopping
+            .wait_timeout_while(is_stopping, length, |stopping| !*stopping);
+        let (is_stopping, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if *is_stopping { Rest::Stopped } else { Rest::Over }
+    }
+
+    /// Does one pass of a part; false when it failed, which is told if it is new.
+    pub(super) fn pass(&self, part: Part, work: impl FnOnce() -> Result<(), Error>) -> bool {
+        let words = match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(())) => {
+                self.pulse(part).passed();
+                return true;
+            }
+            Ok(Err(error)) => in_words(&error),
+            Err(_) => "it has a fault and was ended".to_owned(),
+        };
+        if self.pulse(part).failed(&words) {
+            self.say(part, &format!("{words}; it is tried again"));
+        }
+        false
+    }
+
+    /// Tells what did not come out in a pass, unless it was told after the pass before.
+    pub(super) fn complain(&self, part: Part, problems: Vec<String>) {
+        for problem in self.pulse(part).problems(problems) {
+            self.say(part, &problem);
+        }
+    }
+
+    pub(super) fn count_repaired(&self, count: usize) {
+        self.repaired.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_pruned(&self, count: usize) {
+        self.pruned.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn keep_upkeep(&self, found: Upkeep) {
+        *locked(&self.upkeep) = found;
+    }
+
+    fn say(&self, part: Part, words: &str) {
+        tracing::warn!(part = part.word(), words, "a part of the service failed");
+        (self.tell)(&format!("{}: {words}", part.word()));
+    }
+
+    const fn pulse(&self, part: Part) -> &Pulse {
+        &self.pulses[part as usize]
+    }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An error with everything that caused it, on one line.
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        words.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_part_that_fails_is_told_of_once_and_a_panic_is_a_failure_like_any() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&told);
+        let service = Service::new(move |line: &str| locked(&heard).push(line.to_owned()));
+        let gone = || Err(Error::UnknownPolicy { word: "x".to_owned() });
+        assert!(!service.pass(Part::Reaper, gone));
+        assert!(!service.pass(Part::Reaper, gone));
+        assert!(!service.pass(Part::Upkeep, || panic!("on purpose")));
+        assert!(service.pass(Part::Upkeep, || Ok(())));
+        assert_eq!(
+            *locked(&told),
+            [
+                "reaper: no installed policy is `x`; it is tried again",
+                "upkeep: it has a fault and was ended; it is tried again"
+            ]
+        );
+        let failing = service.parts().map(|part| part.failing.is_some());
+        assert_eq!(failing, [false, true, false, false]);
+    }
+
+    #[test]
+    fn a_rest_ends_with_the_service_and_a_stop_reaches_a_deliverer_that_begins_later() {
+        let service = Service::new(|_: &str| {});
+        assert_eq!(service.rest(Duration::ZERO), Rest::Over);
+        let (inbox, _tell) = service.new_mailbox();
+        service.wake();
+        service.stop();
+        assert_eq!(service.rest(Duration::from_secs(3_600)), Rest::Stopped);
+        assert!(matches!(inbox.try_recv(), Ok(Message::Woken)));
+        assert!(matches!(inbox.try_recv(), Ok(Message::Stop)));
+        let _anew = service.new_mailbox();
+        assert!(service.is_stopping(), "which whoever begins asks");
+    }
+}
