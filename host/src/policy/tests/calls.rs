@@ -64,7 +64,7 @@ fn a_loop_in_a_guard_is_ended_by_the_clock_where_fuel_does_not() {
         &[Mode::GuardLoops],
         Limits {
             fuel: u64::MAX,
-            ..UNHURRIED
+            ..Limits::DEFAULT
         },
     );
     assert!(matches!(
