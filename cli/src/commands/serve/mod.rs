@@ -15,7 +15,7 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Deliver notices as they come, repair what died, keep things in bounds, until it is stopped
+/// Deliver notices as they come, repair what died, keep within bounds, until stopped
 ///
 /// Nothing needs it: commands do each of these for what they touch. With it up, notices are sent at once and tried again when they
 /// are due, runs whose shim was killed are found, and retention needs no cron.
