@@ -211,6 +211,36 @@ impl Drop for Made {
     }
 }
 
+#[test]
+fn the_group_of_a_run_that_nobody_watched_is_gone_before_its_end_is_told() {
+    if !cgroups_are_to_be_had() {
+        return;
+    }
+    let finders: [&[&str]; 3] = [
+        &["show", "one"],
+        &["kill", "one"],
+        &["kill", "--all-stale", "--older-than", "0"],
+    ];
+    for finder in finders {
+        let home = Home::new();
+        start(&home, "one", &[], "echo $$ > $told; exec sleep 600");
+        let group = cgroup(&home, "one");
+        let runtime = home.json(&["show", "one"])["runtime"].clone();
+        for who in ["shim_pid", "pid"] {
+            let pid = runtime[who].as_i64().and_then(|pid| i32::try_from(pid).ok());
+            let pid = pid.expect("a pid");
+            let number = rustix::process::Pid::from_raw(pid).expect("a pid");
+            rustix::process::kill_process(number, rustix::process::Signal::KILL).expect("it is ours");
+            until("it is gone", || !lives(&pid.to_string()));
+        }
+        let place = [("RUNWARDEN_CRASH_AT", "transition.committed")];
+        // It comes to that place itself, or leaves the end to a shim that it starts.
+        let _ = home.run_with(finder, &place);
+        home.over("one");
+        assert!(!group.exists(), "{finder:?}: {} is left", group.display());
+    }
+}
+
 /// No more than the beginning of the name of a run's group; of this process of tests alone.
 fn strange(id: &str) -> String {
     format!("runwarden-{id}-{:08x}", std::process::id())

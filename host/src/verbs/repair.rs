@@ -229,16 +229,19 @@ fn began(runtime: &Runtime) -> Began {
 fn carry_out(host: &Host, entity: Entity, case: &Case) -> Result<Entity, Error> {
     crash::point("repair.decided");
     match case.decision {
+        model::Repair::MarkStopped | model::Repair::Complete | model::Repair::End(_) => {
+            // Nobody is left who would, and nobody looks again once the end is told; one that has members is not removed.
+            unheld(host, &case.runtime)?.remove_cgroup();
+        }
+        model::Repair::Leave(_) | model::Repair::RemoveGroup | model::Repair::Record | model::Repair::Adopt => {}
+    }
+    match case.decision {
         model::Repair::Leave(_) | model::Repair::RemoveGroup => return Ok(entity),
         model::Repair::Record => return settle(host, entity),
         model::Repair::Adopt => adopt(host, &entity, &case.runtime, &case.evidence)?,
         model::Repair::MarkStopped => mark_stopped(host, case)?,
         model::Repair::Complete => complete(host, &entity, case)?,
         model::Repair::End(how) => end(host, &entity, case, how)?,
-    }
-    if case.decision != model::Repair::Adopt {
-        // Nobody is left who would; one that has members is not removed.
-        unheld(host, &case.runtime)?.remove_cgroup();
     }
     Ok(host.store().load(&entity.reference.id)?.unwrap_or(entity))
 }

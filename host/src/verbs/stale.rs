@@ -170,10 +170,11 @@ fn end(
         at: host.now(),
         ..RuntimeUpdate::default()
     });
-    let outcome = write(host, entity, &command, &Beside::runtimes(update.as_slice()))?;
     if let Some(runtime) = runtime {
+        // Before the end is told: nobody looks again then.
         unheld(host, runtime)?.remove_cgroup();
     }
+    let outcome = write(host, entity, &command, &Beside::runtimes(update.as_slice()))?;
     Ok(match outcome {
         TransitionOutcome::Applied { .. } => None,
         TransitionOutcome::Conflict(_) => Some("it changed meanwhile".to_owned()),

@@ -8,8 +8,10 @@ use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Column, Page, Report, Style, Table, Text};
 
-/// List installed policies and handlers, and how many need each: entities of a policy; bindings, and entities and events
-/// that are still to be told, of a handler. What is active or in use is not removed
+/// List installed policies and handlers, and what is in use
+///
+/// A policy is in use by the entities that are pinned to it; a handler by bindings, and by entities and events that are
+/// still to be told through it. What is active or in use is not removed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {}

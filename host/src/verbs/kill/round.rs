@@ -189,12 +189,13 @@ impl<'a> Act<'a> {
             },
             forced: runtime.is_some_and(|runtime| runtime.stop_unconfirmed),
         };
+        if let Some(runtime) = runtime {
+            // Before the end is told: nobody looks again then.
+            identity::unheld(host, runtime)?.remove_cgroup();
+        }
         let killed = self
             .budget
             .write(|| record::end(host, entity, (row, runtime), asked, &end))?;
-        if let Some(runtime) = runtime.filter(|_| killed.result == KillResult::Killed) {
-            identity::unheld(host, runtime)?.remove_cgroup();
-        }
         Ok(with_words(killed, planned, node))
     }
 }
