@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn a_line_in_a_file_is_never_acknowledged() {
-        let binding = binding(&[("wants_acknowledgement", "true")], &["one"]);
-        let planned = File::plan(event(), binding).expect("it plans");
+        // A parameter that is not declared is in no binding.
+        let planned = File::plan(event(), binding(&[], &["one"])).expect("it plans");
         assert!(!planned[0].wants_acknowledgement);
         let descriptor = File::describe();
         let mut parameters = descriptor.config.iter().map(|parameter| &*parameter.name);
