@@ -122,9 +122,7 @@ fn by_hand(raw: &Mutex<Raw>, each: usize, (rounds_before, threads): (usize, usiz
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-        let ended = threads.into_iter().map(|thread| thread.join());
-        ended
-            .map(|outcome| outcome.map_err(|_| anyhow::anyhow!("a thread panicked"))?)
-            .collect()
+        let mut ended = threads.into_iter().map(|thread| thread.join());
+        ended.try_for_each(|outcome| outcome.map_err(|_| anyhow::anyhow!("a thread panicked"))?)
     })
 }

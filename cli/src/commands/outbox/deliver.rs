@@ -12,7 +12,7 @@ use crate::output::{Page, Report, Style, Text};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// One pass over what is due now [default]
+    /// One pass over what is due now; so it does without either
     #[arg(long, conflicts_with = "until_empty")]
     once: bool,
     /// Repeat until nothing is due now; what waits for its next attempt goes on waiting
