@@ -227,3 +227,101 @@ fn a_container_that_starts_anew_over_its_volume_ends_no_run_by_guessing() {
         "{shown}"
     );
 }
+
+/// The program in a time namespace in which the machine slept for ten days since it was started: the clock that goes on in
+/// sleep is that far ahead of the one that does not. None where none can be made.
+fn after_ten_days_asleep(home: &Home, arguments: &[&str]) -> Option<std::process::Output> {
+    let asleep = ["--time", "--fork", "--boottime", "864000"];
+    let tried = Command::new("unshare").args(asleep).arg("true").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(asleep).arg(PROGRAM).args(arguments);
+    command.env("RUNWARDEN_HOME", home.home());
+    Some(command.output().expect("unshare starts"))
+}
+
+#[test]
+fn time_asleep_counts_for_no_timeout() {
+    let home = Home::new();
+    let run = |id: &str, timeout: &str, program: &[&str]| {
+        let start = [&["run", "--detach", "--id", id, "--timeout", timeout, "--"], program].concat();
+        after_ten_days_asleep(&home, &start).map(|output| assert!(output.status.success(), "{output:?}"))
+    };
+    if run("awake", "1h", &["sleep", "600"]).is_none() {
+        return;
+    }
+    assert_eq!(home.json(&["show", "awake"])["status"], "running");
+    let stop = ["kill", "awake", "--grace", "5s"];
+    let stopped = after_ten_days_asleep(&home, &stop).expect("it could be made before");
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert_eq!(home.over("awake")["status"], "cancelled");
+    // What is awake for longer than it may be is still stopped.
+    run("late", "100ms", &["sleep", "600"]);
+    assert_eq!(home.over("late")["status"], "timed_out");
+}
+
+/// A small file system over the home, as long as it is held.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn over(directory: std::path::PathBuf) -> Option<Self> {
+        std::fs::create_dir_all(&directory).expect("a directory of ours");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs"])
+            .arg(&directory)
+            .output();
+        mounted
+            .is_ok_and(|mounted| mounted.status.success())
+            .then_some(Self(directory))
+    }
+
+    /// Writes until nothing more fits.
+    fn fill(&self) -> std::path::PathBuf {
+        let path = self.0.join("ballast");
+        let mut file = std::fs::File::create(&path).expect("an empty file fits");
+        let block = vec![1; 1 << 16];
+        while std::io::Write::write_all(&mut file, &block).is_ok() {}
+        while std::io::Write::write_all(&mut file, &block[..512]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn on_a_full_disk_what_runs_can_be_seen_and_stopped_and_nothing_is_begun() {
+    let home = Home::new();
+    let Some(disk) = SmallDisk::over(home.home()) else {
+        return;
+    };
+    home.detach("one", &["--", "sleep", "600"]);
+    home.detach("two", &["--", "sleep", "600"]);
+    let pid = home.json(&["show", "one"])["runtime"]["pid"].to_string();
+    let ballast = disk.fill();
+    for words in [&["ls"][..], &["show", "one"], &["history", "one"], &["why", "one"]] {
+        home.done(words);
+    }
+    let begun = home.run(&["run", "--detach", "--id", "three", "--", "true"]);
+    assert!(matches!(begun.code, 74 | 125), "{begun:?}");
+    assert!(begun.err.contains("hint: "), "{begun:?}");
+    let killed = home.run(&["kill", "one", "--grace", "1s"]);
+    assert!(matches!(killed.code, 0 | 74), "{killed:?}");
+    until("it is stopped all the same", || !lives(&pid));
+    std::fs::remove_file(&ballast).expect("a file of ours");
+    assert_eq!(home.over("one")["status"], "cancelled", "its end waited to be recorded");
+    home.done(&["kill", "two", "--grace", "1s"]);
+    home.over("two");
+    let listed = home.json(&["ls", "--all"]);
+    let running = listed
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|run| run["terminal"] == false);
+    assert_eq!(running.count(), 0, "nothing is half-begun: {listed}");
+}
