@@ -289,18 +289,12 @@ impl<'a> Course<'a> {
         if self.under_way.len() >= self.bounds.total {
             return Ok(None);
         }
-        if self.listed.is_empty() {
+        let mut place = self.fitting();
+        if place.is_none() {
             self.list()?;
+            place = self.fitting();
         }
-        let fits = |chosen: &Chosen| {
-            let going = self.targets.get(&chosen.target).copied().unwrap_or(0);
-            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(&chosen.target)
-        };
-        let Some(place) = self.listed.iter().rposition(fits) else {
-            // What does not fit now is listed again when something else has ended, except what was asked for by name.
-            if !matches!(self.kind, Kind::These(..)) {
-                self.listed.clear();
-            }
+        let Some(place) = place else {
             return Ok(None);
         };
         let chosen = self.listed.remove(place);
@@ -310,6 +304,14 @@ impl<'a> Course<'a> {
             self.tried.insert(chosen.entity.reference.id.clone());
         }
         Ok(Some(chosen))
+    }
+
+    /// Where the next one is that is listed and has room.
+    fn fitting(&self) -> Option<usize> {
+        self.listed.iter().rposition(|chosen| {
+            let going = self.targets.get(&chosen.target).copied().unwrap_or(0);
+            !self.under_way.contains(&chosen.entity.reference.id) && going < self.most(&chosen.target)
+        })
     }
 
     /// How much may be on its way there at once: nothing while it is paused, and one to try it afterwards.
@@ -322,18 +324,20 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Lists what is due and not tried yet, the longest due last.
+    /// Lists what is due and not tried yet, the longest due last: for destinations that have room and of which nothing is
+    /// listed any more, so that one that much waits for is not read again with each attempt that ends.
     fn list(&mut self) -> Result<(), Error> {
         let now = self.host.now();
         self.healths = self.host.store().destinations()?;
         let under_way = self.targets.keys();
         let failing = self.healths.iter().map(|health| &health.target_digest);
         let going = |target: &String| self.targets.get(target).copied().unwrap_or(0);
-        let except_targets = under_way
+        let full = under_way
             .chain(failing)
-            .filter(|target| going(target) >= self.most(target))
-            .cloned()
-            .collect();
+            .filter(|target| going(target) >= self.most(target));
+        let listed = self.listed.iter().map(|chosen| &chosen.target);
+        let except: HashSet<&String> = full.chain(listed).collect();
+        let except_targets = except.into_iter().cloned().collect();
         let due = match &mut self.kind {
             Kind::These(_, _, true) => return Ok(()),
             Kind::These(ids, _, listed) => {
@@ -363,15 +367,11 @@ impl<'a> Course<'a> {
             .take(PAGE)
             .collect();
         let outlines = self.host.store().outlines(&due)?;
-        self.listed = due
-            .into_iter()
-            .zip(outlines)
-            .rev()
-            .filter_map(|(entity, outline)| {
-                let target = outline?.dispatch.target_digest;
-                Some(Chosen { entity, target })
-            })
-            .collect();
+        let found = due.into_iter().zip(outlines).rev().filter_map(|(entity, outline)| {
+            let target = outline?.dispatch.target_digest;
+            Some(Chosen { entity, target })
+        });
+        self.listed.extend(found);
         Ok(())
     }
 
