@@ -418,3 +418,27 @@ fn named(home: &Home, name: &str) -> Option<Value> {
     let checks = checks["checks"].as_array().expect("checks are a list").iter();
     checks.clone().find(|check| check["name"] == name).cloned()
 }
+
+#[test]
+fn an_end_whose_settings_another_version_wrote_is_owed_until_one_can_read_them() {
+    let home = Home::new();
+    let file = home.path("heard");
+    home.done(&["create", "session", "--id", "s", "--notify", &sink(&file)]);
+    let store = || rusqlite::Connection::open(home.home().join("state.db")).expect("the store");
+    let change = |sql: &str| assert_eq!(store().execute(sql, []).expect("a statement of ours"), 1, "{sql}");
+    // A way to reach a destination that this version does not know.
+    change(r#"UPDATE entities SET notify = replace(notify, '"exec"', '"pigeon"') WHERE notify IS NOT NULL"#);
+    home.done(&["transition", "s", "completed", "--reason", "run.completed.ok"]);
+    for _ in 0..2 {
+        home.done(&["outbox", "deliver", "--once"]);
+        change("UPDATE owed_plans SET due_at_ms = 0");
+        assert_eq!(home.json(&["outbox", "ls"]), json!([]));
+        let check = named(&home, "plans").expect("a check of that name");
+        let said = check["message"].as_str().expect("words");
+        assert!(check["result"] == "bad" && said.contains("another version"), "{check}");
+    }
+    change(r#"UPDATE owed_plans SET settings = replace(settings, '"pigeon"', '"exec"')"#);
+    home.done(&["outbox", "deliver", "--once"]);
+    heard(&home, &file, "s", &["completed"]);
+    assert_eq!(named(&home, "plans"), None);
+}

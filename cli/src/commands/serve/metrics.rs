@@ -138,12 +138,15 @@ fn upkeep(registry: &mut Registry, service: &Service) {
     registry.register_with_unit("store_oldest_reader", help, Unit::Seconds, age);
     counter(
         registry,
-        ("store_statements", "Statements that the service ran on the store"),
+        (
+            "store_statements",
+            "Statements that the service ran on the store, as of the last minute",
+        ),
         found.statements,
     );
     counter(
         registry,
-        ("store_commits", "Commits that the service made"),
+        ("store_commits", "Commits that the service made, as of the last minute"),
         found.commits,
     );
 }

@@ -15,15 +15,14 @@ use crate::policy::PolicyFault;
 /// All plans of one event together take at most so long; what is left is planned by the reconciler (SEMANTICS 3).
 const PLANS_MOST: Duration = Duration::from_secs(1);
 
-/// The notify settings that an entity keeps.
-pub(super) fn settings(notify: &Value) -> Option<NotifySettings> {
-    if notify.is_null() {
-        return None;
-    }
-    // Written by this host and checked by the store; a reader that cannot make sense of it tells nobody rather than all.
-    serde_json::from_value(notify.clone())
-        .inspect_err(|error| tracing::warn!(%error, "notify settings of an entity cannot be read"))
-        .ok()
+/// Why a plan is owed whose settings this version cannot read.
+pub(super) const UNREADABLE: &str = "its settings were written by another version, and this one cannot read them";
+
+/// The names of handlers in settings that cannot be read as a whole: the event is owed to each, until a version that can
+/// read them plans it.
+fn named(notify: &Value) -> impl Iterator<Item = &str> {
+    let handlers = notify["handlers"].as_array().into_iter().flatten();
+    handlers.filter_map(|handler| handler["name"].as_str())
 }
 
 /// Plans the notices of an event of an entity with these settings. Nothing here fails the event: a handler that does is
@@ -39,7 +38,12 @@ pub(crate) fn plan(
 ) -> Result<(Planned, Vec<AdminEvent>), Error> {
     let mut planned = Planned::default();
     let mut audit = Vec::new();
-    let Some(settings) = settings(notify) else {
+    if notify.is_null() {
+        return Ok((planned, audit));
+    }
+    let Some(settings) = NotifySettings::of_stored(notify) else {
+        let owed = |name| outbox::replanned(name, 1, Some(UNREADABLE.to_owned()), host.now());
+        planned.owed = named(notify).map(owed).collect();
         return Ok((planned, audit));
     };
     let begun = Instant::now();

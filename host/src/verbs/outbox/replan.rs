@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::plan::{ask, failed, settings};
+use super::plan::{UNREADABLE, ask, failed};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Event, Planned, Timestamp, outbox};
+use crate::model::{Event, NotifySettings, Planned, Timestamp, outbox};
 use crate::store::Owed;
 
 /// One plan may take so long here: nobody's end waits for it.
@@ -40,7 +40,20 @@ pub(super) fn replan(host: &Host, before: Timestamp) -> Result<Replanned, Error>
 
 /// Makes one plan; false when it failed again, or somebody else was faster.
 fn replan_one(host: &Host, owed: &Owed) -> Result<bool, Error> {
-    let settings = settings(&owed.settings).unwrap_or_default();
+    let again = |error: String| Planned {
+        owed: vec![outbox::replanned(
+            &owed.plan.handler,
+            owed.plan.tries + 1,
+            Some(error),
+            host.now(),
+        )],
+        ..Planned::default()
+    };
+    let Some(settings) = NotifySettings::of_stored(&owed.settings) else {
+        let planned = again(UNREADABLE.to_owned());
+        host.store().settle_owed(owed, &planned, &[])?;
+        return Ok(false);
+    };
     let handler = settings
         .handlers
         .iter()
@@ -53,24 +66,20 @@ fn replan_one(host: &Host, owed: &Owed) -> Result<bool, Error> {
         id: owed.event_id.clone(),
         envelope: owed.envelope.clone(),
     };
-    let mut planned = Planned::default();
     let mut audit = Vec::new();
-    match ask(host, handler, &event, PLAN_MOST)? {
-        Ok(dispatches) => planned.dispatches = dispatches,
+    let planned = match ask(host, handler, &event, PLAN_MOST)? {
+        Ok(dispatches) => Planned {
+            dispatches,
+            ..Planned::default()
+        },
         Err(fault) => {
-            let tries = owed.plan.tries + 1;
             // A handler that stays broken is told once, and then only where its plan is owed.
             if owed.plan.error.is_none() {
                 audit.push(failed(host, &owed.reference, handler, &owed.event_id, &fault));
             }
-            planned.owed.push(outbox::replanned(
-                &handler.name,
-                tries,
-                Some(fault.to_string()),
-                host.now(),
-            ));
+            again(fault.to_string())
         }
-    }
+    };
     crash::point("replan.asked");
     let settled = host.store().settle_owed(owed, &planned, &audit)?;
     crash::point("replan.settled");
