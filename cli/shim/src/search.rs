@@ -124,9 +124,10 @@ impl<H: Held> Search<H> {
             }
             // Held first, then looked at, then asked whether it still runs: what was read was this process's.
             let Ok(process) = H::open(pid) else { continue };
-            let Ok(stat) = stat::read(pid) else { continue };
-            let is_member = !stat.is_dead() && self.belongs(pid, &stat, &listed) && !self.is_of_another(pid, marks);
-            if is_member && !process.is_over() {
+            let Some(stat) = self.member(pid, &listed, marks) else {
+                continue;
+            };
+            if !process.is_over() {
                 let was_asked = false;
                 self.found.insert(
                     pid,
@@ -172,6 +173,20 @@ impl<H: Held> Search<H> {
             }
         }
         false
+    }
+
+    /// A process as it is, if it is a member.
+    fn member(&self, pid: i32, listed: &[i32], marks: &Marks<'_>) -> Option<Stat> {
+        let mut stat = stat::read(pid).ok()?;
+        loop {
+            if !stat.is_dead() && self.belongs(pid, &stat, listed) && !self.is_of_another(pid, marks) {
+                return Some(stat);
+            }
+            // A member that ends is a parent no more: whoever has the child now was not asked about it.
+            self.found.get(&stat.parent).filter(|parent| parent.process.is_over())?;
+            let before = stat.parent;
+            stat = stat::read(pid).ok().filter(|now| now.parent != before)?;
+        }
     }
 
     fn belongs(&self, pid: i32, stat: &Stat, listed: &[i32]) -> bool {
