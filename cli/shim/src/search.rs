@@ -59,7 +59,7 @@ pub struct Marks<'a> {
 pub enum Extent {
     /// It did, those included that started meanwhile.
     Whole,
-    /// Processes were started faster than they were looked at.
+    /// Processes were started faster than they were looked at, or a member ended meanwhile and may have started another.
     Behind,
 }
 
@@ -104,12 +104,18 @@ impl<H: Held> Search<H> {
                 (Some(seen), Some(newest)) if seen < newest => {
                     self.take_in(&(seen + 1..=newest).collect::<Vec<_>>(), marks);
                 }
-                // The numbers began anew, or cannot be read.
-                _ => drop(self.take_in(&every_pid(), marks)),
+                // The numbers began anew, or cannot be read: a child may come before its parent.
+                _ => while self.take_in(&every_pid(), marks) > 0 {},
             }
             seen_to = newest;
         }
+        let found = self.found.len();
         self.found.retain(|_, member| !member.process.is_over());
+        // A number is given before there is a process that can be looked at, so the last that a member started may have
+        // been missed. As long as the member lives it is told of; one that ended can be told of by a new look alone.
+        if self.found.len() < found {
+            return Extent::Behind;
+        }
         extent
     }
 

@@ -130,6 +130,24 @@ fn a_process_whose_parent_ends_while_it_is_looked_at_is_a_member_still() {
 }
 
 #[test]
+fn a_look_during_which_a_member_ended_saw_not_everybody() {
+    let own = token("ending");
+    let member = Sleeper::new(&[(TOKEN_VARIABLE, &own)]);
+    let mut search: Search<Fleeting> = Search::new(None, 0, own.as_bytes());
+    let marks = Marks {
+        listed: &Vec::new,
+        is_other: &|_, _| false,
+    };
+    FLEETING.set((member.pid(), 0));
+    assert_eq!(
+        search.look(&marks),
+        Extent::Behind,
+        "what it started last may be missing"
+    );
+    assert_eq!(search.members().count(), 0);
+}
+
+#[test]
 fn who_carries_the_token_is_a_member_and_nobody_else_is() {
     let own = token("own");
     let mut member = Sleeper::new(&[(TOKEN_VARIABLE, &own)]);
