@@ -59,7 +59,7 @@ pub struct Marks<'a> {
 pub enum Extent {
     /// It did, those included that started meanwhile.
     Whole,
-    /// Processes were started faster than they were looked at, or a member ended meanwhile and may have started another.
+    /// Processes were started faster than they were looked at.
     Behind,
 }
 
@@ -109,13 +109,6 @@ impl<H: Held> Search<H> {
             }
             seen_to = newest;
         }
-        let found = self.found.len();
-        self.found.retain(|_, member| !member.process.is_over());
-        // A number is given before there is a process that can be looked at, so the last that a member started may have
-        // been missed. As long as the member lives it is told of; one that ended can be told of by a new look alone.
-        if self.found.len() < found {
-            return Extent::Behind;
-        }
         extent
     }
 
@@ -148,10 +141,10 @@ impl<H: Held> Search<H> {
         self.found.len() - before
     }
 
-    /// Who lives, as far as the last look saw, by number.
+    /// Whom the last look saw alive, by number. One that ended since is among them, because nobody looked for what it may
+    /// have started last: a number is given before there is a process to look at. The next look leaves it out.
     pub fn members(&self) -> impl Iterator<Item = (i32, &Found<H>)> + '_ {
-        let living = self.found.iter().filter(|(_, member)| !member.process.is_over());
-        living.map(|(pid, member)| (*pid, member))
+        self.found.iter().map(|(pid, member)| (*pid, member))
     }
 
     /// The same, to be asked.

@@ -165,11 +165,19 @@ impl UnheldSet {
     /// Who lives, and whether everybody was seen.
     fn find(&mut self) -> (Extent, Vec<Survivor>) {
         let (cgroup, spared) = (&self.cgroup, &self.spared);
-        let extent = self.search.look(&Marks {
+        let mut extent = self.search.look(&Marks {
             listed: &|| cgroup_members(cgroup.as_deref()),
             is_other: &|pid, _| is_one_of(spared, pid),
         });
-        (extent, self.search.members().map(survivor).collect())
+        let seen = self.search.members();
+        let mut living = Vec::new();
+        for (pid, member) in seen {
+            match member.process.is_over() {
+                true => extent = Extent::Behind,
+                false => living.push(survivor((pid, member))),
+            }
+        }
+        (extent, living)
     }
 
     fn told(&self, extent: Extent, living: Vec<Survivor>) -> Look {
