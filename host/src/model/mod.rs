@@ -8,6 +8,7 @@ mod bytes;
 mod change;
 mod check;
 mod command;
+mod creation;
 mod decide;
 mod descriptor;
 mod digest;
@@ -47,7 +48,8 @@ pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check, check_handler};
 pub use command::{Create, Override, Transition};
-pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, validate};
+pub use creation::create;
+pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};
 pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,

@@ -34,6 +34,7 @@ mod shim_file;
 mod spawn;
 mod stop;
 mod tree;
+mod turn;
 mod unheld;
 mod volume;
 
@@ -72,5 +73,6 @@ pub use stop::{StopAsked, Wake, ask_stop};
 pub use tree::{
     Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
 };
+pub(crate) use turn::take_in_order;
 pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet, remove_own_cgroup};
 pub use volume::{Exposure, Usage, Volume, exposed, usage};

@@ -13,6 +13,7 @@ mod guarded;
 mod identity;
 mod inventory;
 mod kill;
+pub mod lease;
 mod living;
 mod needed;
 mod notices;
