@@ -33,11 +33,6 @@ pub(super) fn level(condition: Option<&Condition>) -> Text {
     )
 }
 
-/// Level and why, for a line.
-pub(super) fn line(condition: &Condition) -> String {
-    format!("{}: {}", condition.word(), condition.message())
-}
-
 /// The worst of a listing, and what could not be asked, a line for each.
 pub(super) fn summary(views: &[EntityView], conditions: &[Option<Condition>], page: &Page) -> Vec<Text> {
     let mut lines = Vec::new();

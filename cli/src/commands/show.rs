@@ -1,8 +1,7 @@
 //! `show`: everything about one entity.
 
-use runwarden_host::Host;
 use runwarden_host::model::{Condition, Entity, NotifySettings};
-use runwarden_host::verbs::{EntityView, Seen, health as assess, view};
+use runwarden_host::verbs::{EntityView, Seen, health_if_open, view};
 use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, settled, text_of};
@@ -47,7 +46,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     if !args.command {
         let seen = processes::seen_of(&host, &view)?;
         processes::add_seen(&mut view.json, seen.as_ref());
-        let condition = asked(&host, &view)?;
+        let condition = health_if_open(&host, &view)?;
         health::add(&mut view.json, condition.as_ref());
         return Ok(Shown::Entity(Box::new(view), seen, condition));
     }
@@ -60,16 +59,6 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
         )
         .hint(format!("`runwarden show {reference}` shows what it has"))
     })
-}
-
-/// How it is, unless it is over: what has ended and of which nothing is open needs no component to be asked.
-fn asked(host: &Host, view: &EntityView) -> Outcome<Option<Condition>> {
-    let is_open = view.runtime.as_ref().is_some_and(|runtime| !runtime.is_stopped());
-    if view.entity.terminal && !is_open {
-        return Ok(None);
-    }
-    let conditions = assess(host, std::slice::from_ref(view))?;
-    Ok(conditions.into_iter().next().flatten())
 }
 
 impl Report for Shown {
@@ -126,7 +115,7 @@ fn entity_text(view: &EntityView, seen: Option<&Seen>, condition: Option<&Condit
     for one in seen.map(processes::lines).unwrap_or_default() {
         lines.text.line(heading("").with(one));
     }
-    lines.add("health", condition.map(health::line));
+    lines.add("health", condition.map(Condition::told));
     lines.add("parents", Some(view.parents.join(", ")));
     lines.add("children", Some(view.children.join(", ")));
     lines.add("tags", Some(pairs(&view.json["tags"])));

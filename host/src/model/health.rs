@@ -99,6 +99,11 @@ impl Condition {
             Self::Unknown(why) => why,
         }
     }
+
+    /// Level and why, in a line.
+    pub fn told(&self) -> String {
+        format!("{}: {}", self.word(), self.message())
+    }
 }
 
 /// What is known of the process of an entity.
@@ -187,7 +192,7 @@ pub fn by_thresholds(lifecycle: &Lifecycle, entity: &Entity, signs: &Signs, now:
                 HealthLevel::Idle,
                 "no live process of it is known, and it has been quiet for a while",
             ),
-            Quiet::Not => (HealthLevel::Healthy, "it is active"),
+            Quiet::Not => (HealthLevel::Healthy, "there was a sign of life lately"),
         },
     };
     Some(Health {

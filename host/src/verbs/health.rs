@@ -54,6 +54,19 @@ pub fn health(host: &Host, views: &[EntityView]) -> Result<Vec<Option<Condition>
     Ok(conditions)
 }
 
+/// How an entity is, unless it is over: of what has ended and has nothing open no component need be asked.
+///
+/// # Errors
+/// As [`health`].
+pub fn health_if_open(host: &Host, view: &EntityView) -> Result<Option<Condition>, Error> {
+    let is_open = view.runtime.as_ref().is_some_and(|runtime| !runtime.is_stopped());
+    if view.entity.terminal && !is_open {
+        return Ok(None);
+    }
+    let conditions = health(host, std::slice::from_ref(view))?;
+    Ok(conditions.into_iter().next().flatten())
+}
+
 fn judge_of(host: &Host, lifecycle: &Lifecycle, digest: &str) -> Result<Judge, Error> {
     Ok(if host.policies().exports(digest, "health")? {
         Judge::Function
@@ -94,8 +107,12 @@ fn signs(host: &Host, view: &EntityView) -> Result<Signs, Error> {
     let entity = &view.entity;
     let worker = worker(host, view)?;
     let (process, runtime) = match (&view.runtime, &worker) {
-        (Some(own), _) => (seen(host, own, ProcessSeen::Ended)?, Some(own)),
-        (None, Some((_, its))) => (seen(host, its, ProcessSeen::None)?, Some(its)),
+        (Some(own), _) => (seen(host, entity, own)?, Some(own)),
+        (None, Some((worker, its))) => match seen(host, worker, its)? {
+            // What it did is over; what it did it for is not.
+            ProcessSeen::Ended => (ProcessSeen::None, Some(its)),
+            seen => (seen, Some(its)),
+        },
         (None, None) => (ProcessSeen::None, None),
     };
     let directory = runtime.and_then(|runtime| runtime.run_dir.as_deref());
@@ -135,25 +152,32 @@ fn worker(host: &Host, view: &EntityView) -> Result<Option<(Entity, Runtime)>, E
     Ok(started.max_by_key(|(_, runtime)| runtime.id))
 }
 
-/// What is known of the process of a runtime; `when_stopped` if its inventory row says that nothing of it runs.
-fn seen(host: &Host, runtime: &Runtime, when_stopped: ProcessSeen) -> Result<ProcessSeen, Error> {
-    if runtime.is_stopped() {
-        return Ok(when_stopped);
-    }
-    Ok(
-        match standing(host, runtime).unwrap_or_else(|error| unreadable(&error)) {
+/// What is known of the process of an entity's runtime.
+fn seen(host: &Host, entity: &Entity, runtime: &Runtime) -> Result<ProcessSeen, Error> {
+    let seen = match runtime.is_stopped() {
+        true => ProcessSeen::Ended,
+        false => match standing(host, runtime).unwrap_or_else(|error| unreadable(&error)) {
             Standing::Held | Standing::Unheld => ProcessSeen::Alive,
             Standing::Starting if is_overdue(runtime, host.now()) => ProcessSeen::Unknown,
             Standing::Starting => ProcessSeen::Alive,
-            // Its own, and whose it is keeps from more than looking.
+            // It is there; whose it is keeps from more than looking.
             Standing::Unjudged(why) if why.word == KillRefusal::PermissionDenied => ProcessSeen::Alive,
             Standing::Unjudged(_) => ProcessSeen::Unknown,
-            Standing::Nothing => when_stopped,
-            Standing::Gone(_) => match host.store().runtime(runtime.id)? {
-                Some(row) if !row.is_stopped() => ProcessSeen::Gone,
-                // It lived when its row was read, and its end was recorded since.
-                Some(_) | None => ProcessSeen::Alive,
-            },
+            Standing::Nothing => ProcessSeen::Ended,
+            Standing::Gone(_) => ProcessSeen::Gone,
         },
-    )
+    };
+    Ok(match seen {
+        ProcessSeen::Gone | ProcessSeen::Ended if !is_current(host, entity, runtime)? => ProcessSeen::Alive,
+        seen => seen,
+    })
+}
+
+/// Whether the store still says what was read of an entity. If it has changed, its end was recorded since: the process lived
+/// when the row was read, and nothing is wrong with it.
+fn is_current(host: &Host, entity: &Entity, runtime: &Runtime) -> Result<bool, Error> {
+    let entity_now = host.store().load(&entity.reference.id)?;
+    let runtime_now = host.store().runtime(runtime.id)?;
+    Ok(entity_now.is_some_and(|now| now.version == entity.version)
+        && runtime_now.is_some_and(|now| now.is_stopped() == runtime.is_stopped()))
 }

@@ -43,7 +43,7 @@ pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
 pub use finish::finish;
-pub use health::health;
+pub use health::{health, health_if_open};
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use needed::in_use;
