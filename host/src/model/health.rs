@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Entity, HealthThreshold, Lifecycle, Timestamp};
+use super::{Entity, HealthThreshold, Lifecycle, Stage, Timestamp};
 
 /// How an entity is, the better the smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,12 +151,12 @@ pub struct Signs {
 }
 
 /// Judges an entity by the thresholds of its policy; none when the policy has none for it. What has not ended is judged
-/// by its process first, by how quiet it is then; what waits for its time is not quiet.
+/// by its process first, by how quiet it is then; what waits for its time or for other work is not quiet.
 pub fn by_thresholds(lifecycle: &Lifecycle, entity: &Entity, signs: &Signs, now: Timestamp) -> Option<Health> {
     let limits = limits(&lifecycle.descriptor().health, &signs.spawn_kind)?;
     let quiet = quiet(limits, signs, now);
     let traceless = signs.messages == 0 && !signs.has_artifacts;
-    let waits = entity.structural.next_attempt_at.is_some_and(|due| due > now);
+    let waits = waits(entity, now);
     let (level, message) = match (entity.terminal, signs.process) {
         (true, _) if signs.has_stale_locks => (
             HealthLevel::Zombie,
@@ -177,7 +177,7 @@ pub fn by_thresholds(lifecycle: &Lifecycle, entity: &Entity, signs: &Signs, now:
         (false, ProcessSeen::Gone) if traceless => (HealthLevel::Orphaned, "its process is gone and left no trace"),
         (false, ProcessSeen::Gone) => (HealthLevel::Stale, "its process is gone, and its end is not recorded"),
         (false, ProcessSeen::None | ProcessSeen::Ended | ProcessSeen::Unknown) if waits => {
-            (HealthLevel::Healthy, "it waits for its time")
+            (HealthLevel::Healthy, "it waits for its time, or for other work")
         }
         (false, ProcessSeen::Unknown) if traceless => (
             HealthLevel::Orphaned,
@@ -199,6 +199,12 @@ pub fn by_thresholds(lifecycle: &Lifecycle, entity: &Entity, signs: &Signs, now:
         level,
         message: message.to_owned(),
     })
+}
+
+/// Whether it is no wonder that nothing moves: its time has not come, or other work has not ended.
+fn waits(entity: &Entity, now: Timestamp) -> bool {
+    let stage = entity.queued.as_ref().and_then(|queued| queued.stage);
+    stage == Some(Stage::Waiting) || entity.structural.next_attempt_at.is_some_and(|due| due > now)
 }
 
 /// How long it has been quiet, by the limits that hold for it.

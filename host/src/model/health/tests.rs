@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Condition, Health, HealthLevel, ProcessSeen, Signs, by_thresholds, worst};
 use crate::model::samples::entity;
-use crate::model::{DurationMs, Entity, HealthThreshold, Lifecycle, Timestamp};
+use crate::model::{DurationMs, Entity, HealthThreshold, Lifecycle, Queued, Stage, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -60,6 +60,26 @@ fn what_waits_for_its_time_is_not_quiet_until_it_has_come() {
     check(&waits, &signs(ProcessSeen::Gone, 1_000_000), HealthLevel::Stale);
     waits.structural.next_attempt_at = Some(NOW);
     check(&waits, &old, HealthLevel::Stale);
+}
+
+#[test]
+fn what_waits_for_other_work_is_not_quiet_and_what_waits_for_a_worker_is() {
+    let old = signs(ProcessSeen::None, 1_000_000);
+    for (stage, expected) in [
+        (Stage::Waiting, HealthLevel::Healthy),
+        (Stage::Later, HealthLevel::Stale),
+        (Stage::Ready, HealthLevel::Stale),
+        (Stage::Active, HealthLevel::Stale),
+        (Stage::Doubted, HealthLevel::Stale),
+    ] {
+        let mut row = entity("run", "running");
+        row.queued = Some(Queued {
+            queue: "default".to_owned(),
+            priority: 0,
+            stage: Some(stage),
+        });
+        check(&row, &old, expected);
+    }
 }
 
 #[test]

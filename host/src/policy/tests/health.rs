@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fake::FakeStore;
+use super::fake::Components;
 use super::guests::UNHURRIED;
 use crate::model::{
     Actor, Create, Entity, Lifecycle, PolicyPin, ProcessSeen, Reason, Signs, Timestamp, create, sha256_hex,
@@ -52,11 +52,11 @@ impl Judge {
             .iter()
             .find(|policy| policy.kind == kind)
             .unwrap();
-        let mut store = FakeStore::default();
+        let mut store = Components::default();
         store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
         assert_eq!(bundled.digest, sha256_hex(bundled.component));
         let cache = tempfile::tempdir().unwrap();
-        let policies = Policies::new(Arc::new(store), cache.path(), UNHURRIED);
+        let policies = Policies::new(Arc::new(store.into_store()), cache.path(), UNHURRIED);
         let lifecycle = policies.lifecycle(bundled.digest).unwrap().unwrap();
         let pin = PolicyPin {
             name: bundled.name.to_owned(),
