@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 mod entity;
 pub(crate) mod finish;
+mod health;
 pub(crate) mod history;
 pub(crate) mod kill;
 pub(crate) mod logs;

@@ -18,6 +18,7 @@ mod ending;
 mod entity;
 mod envelope;
 mod handler;
+mod health;
 mod id;
 mod kill;
 pub mod lease;
@@ -64,6 +65,7 @@ pub use handler::{
     DEADLINE_MAX, Described, HANDLER_KIND, HandlerDescriptor, PLANNED_MAX, PlannedDispatch, TRANSPORTS, body_problem,
     check_config, deadline_problem, dedup_key, filled_config, is_dispatch_key,
 };
+pub use health::{Condition, Health, HealthLevel, ProcessSeen, Signs, by_thresholds, worst};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use kill::{
     Asked, KillNode, KillRefusal, KillSet, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades,
