@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::measure::measure_end;
 use super::{
-    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity,
-    Override, Planned, PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal,
-    validate_id,
+    Actor, AdminEvent, Change, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, Override, Planned, Reason,
+    SameStatus, Timestamp, Transition, coerce, json_equal,
 };
 
 /// What a command comes to.
@@ -49,7 +48,7 @@ impl Found {
 pub struct Conflict {
     /// What was found instead.
     pub found: Found,
-    /// `status`, `version`, `guard` or `lost_race`.
+    /// `status`, `version`, `fence`, `guard` or `lost_race`.
     pub code: &'static str,
     /// In words.
     pub message: String,
@@ -123,6 +122,10 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         after.set_field(name, value);
     }
     after.enter(lifecycle, &command.target);
+    if let Some(step) = &command.lease {
+        step.carry_out(&mut after);
+    }
+    after.line_up(lifecycle);
     measure_end(lifecycle, entity, &mut after, &fitted.patch, now);
     if after.terminal {
         after.unique_key = None;
@@ -149,83 +152,6 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         admin,
         key: None,
     }))
-}
-
-/// Decides a creation: pure and total.
-///
-/// # Errors
-/// [`Invalid`] when the command is wrong.
-pub fn create(
-    lifecycle: &Lifecycle,
-    policy: &PolicyPin,
-    command: &Create,
-    store: &str,
-    now: Timestamp,
-) -> Result<NewEntity, Invalid> {
-    if let Err(problem) = validate_id(&command.id) {
-        return Err(Invalid::new("id", problem.to_string(), None));
-    }
-    let status = creation_status(lifecycle, command.status.as_deref())?;
-    let mut reason = command.reason.clone();
-    if reason.code.is_empty() {
-        let given = status.creation_code.clone();
-        reason.code = given.ok_or_else(|| {
-            let message = format!("a {} created as `{}` needs a reason", lifecycle.kind(), status.name);
-            Invalid::new("reason", message, Some("add --reason CODE".to_owned()))
-        })?;
-    }
-    validate_reason(lifecycle, &reason)?;
-    validate_actor(&command.actor)?;
-    validate_metadata(&command.metadata)?;
-    let fields = fit(lifecycle, &command.fields)?;
-    let mut entity = Entity {
-        row: 0,
-        reference: super::Reference::new(lifecycle.kind(), &command.id),
-        name: command.name.clone(),
-        status: String::new(),
-        terminal: false,
-        success: false,
-        version: 1,
-        reason: reason.clone(),
-        policy: policy.clone(),
-        fields: Fields::new(),
-        structural: Structural::default(),
-        tags: command.tags.clone(),
-        unique_key: None,
-        fence: 0,
-        root: None,
-        generation: 0,
-        chain_parent: None,
-        notify: command.notify.clone(),
-        created_at: now,
-        updated_at: now,
-    };
-    for (name, value) in &fields {
-        entity.set_field(name, value);
-    }
-    entity.enter(lifecycle, &status.name);
-    let row = HistoryRow {
-        id: EventId::new(store, &command.id, 1),
-        reference: entity.reference.clone(),
-        previous_status: None,
-        status: status.name.clone(),
-        reason,
-        actor: command.actor.clone(),
-        at: now,
-        version: 1,
-        policy_digest: policy.digest.clone(),
-        metadata: command.metadata.clone(),
-        guarded: Value::Null,
-    };
-    Ok(NewEntity {
-        entity,
-        row,
-        event: None,
-        planned: Planned::default(),
-        admin: Vec::new(),
-        parents: command.parents.clone(),
-        key: None,
-    })
 }
 
 impl Change {
@@ -292,7 +218,7 @@ fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid
     })
 }
 
-fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
+pub(super) fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
     let known: Vec<&str> = lifecycle
         .descriptor()
         .statuses
@@ -307,27 +233,7 @@ fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
     )
 }
 
-fn creation_status<'a>(lifecycle: &'a Lifecycle, asked: Option<&str>) -> Result<&'a super::Status, Invalid> {
-    let Some(name) = asked else {
-        return lifecycle
-            .first_initial()
-            .ok_or_else(|| Invalid::new("status", "the policy has no initial status", None));
-    };
-    let status = lifecycle.status(name).ok_or_else(|| unknown_status(lifecycle, name))?;
-    if status.initial {
-        return Ok(status);
-    }
-    let initial = lifecycle.descriptor().statuses.iter().filter(|status| status.initial);
-    let initial: Vec<&str> = initial.map(|status| status.name.as_str()).collect();
-    let message = format!("a {} cannot be created as `{name}`", lifecycle.kind());
-    Err(Invalid::new(
-        "status",
-        message,
-        Some(format!("it begins as {}", initial.join(" or "))),
-    ))
-}
-
-fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid> {
+pub(super) fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid> {
     if reason.code.is_empty() {
         return Err(Invalid::new(
             "reason",
@@ -343,20 +249,20 @@ fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid
     Err(Invalid::new("reason", message, Some(hint)))
 }
 
-fn validate_actor(actor: &Actor) -> Result<(), Invalid> {
+pub(super) fn validate_actor(actor: &Actor) -> Result<(), Invalid> {
     actor
         .problem()
         .map_or(Ok(()), |problem| Err(Invalid::new("actor", problem, None)))
 }
 
-fn validate_metadata(metadata: &Value) -> Result<(), Invalid> {
+pub(super) fn validate_metadata(metadata: &Value) -> Result<(), Invalid> {
     if metadata.is_null() || metadata.is_object() {
         return Ok(());
     }
     Err(Invalid::new("metadata", "metadata is a JSON object", None))
 }
 
-fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
+pub(super) fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
     let mut fitted = Fields::new();
     for (name, value) in values {
         let Some(field) = lifecycle.field(name) else {
@@ -406,6 +312,11 @@ fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Optio
             "version",
             format!("expected version {expected}, found {}", entity.version),
         );
+    }
+    if let Some(fence) = command.lease.as_ref().and_then(|step| step.fence)
+        && fence != entity.fence
+    {
+        return conflict("fence", format!("written under fence {fence}, found {}", entity.fence));
     }
     let (name, wanted) = guards
         .iter()

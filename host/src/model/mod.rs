@@ -8,6 +8,7 @@ mod bytes;
 mod change;
 mod check;
 mod command;
+mod creation;
 mod decide;
 mod descriptor;
 mod digest;
@@ -17,14 +18,17 @@ mod ending;
 mod entity;
 mod envelope;
 mod handler;
+mod health;
 mod id;
 mod kill;
+pub mod lease;
 mod lifecycle;
 mod measure;
 mod nearest;
 mod notify;
 pub mod outbox;
 mod parameters;
+mod queueing;
 mod refusal;
 mod repair;
 mod resource;
@@ -45,7 +49,8 @@ pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check, check_handler};
 pub use command::{Create, Override, Transition};
-pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, validate};
+pub use creation::create;
+pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};
 pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
@@ -60,6 +65,7 @@ pub use handler::{
     DEADLINE_MAX, Described, HANDLER_KIND, HandlerDescriptor, PLANNED_MAX, PlannedDispatch, TRANSPORTS, body_problem,
     check_config, deadline_problem, dedup_key, filled_config, is_dispatch_key,
 };
+pub use health::{Condition, Health, HealthLevel, ProcessSeen, Signs, by_thresholds, worst};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use kill::{
     Asked, KillNode, KillRefusal, KillSet, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades,
@@ -72,7 +78,8 @@ pub use notify::{
     Source, TIMEOUT_DEFAULT, TIMEOUT_MAX, Transport, let_out,
 };
 pub use parameters::{check_given, filled};
-pub use refusal::rejection_event;
+pub use queueing::{LeaseChange, LeaseStep, Lineage, QUEUE_DEFAULT, Queued, Queueing, Stage};
+pub use refusal::{LATE_WRITE, late_write_event, rejection_event};
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
 pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};
 pub use retention::{
