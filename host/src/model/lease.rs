@@ -471,3 +471,10 @@ fn evidence(entity: &Entity, terms: &Terms, steady: Timestamp) -> Value {
         "policy_digest": entity.policy.digest,
     })
 }
+
+#[cfg(test)]
+mod exhaustive;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;
