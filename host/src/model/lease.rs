@@ -24,6 +24,11 @@ use super::{
 /// A holder renews so many times within the length of its lease.
 pub const RENEWALS_PER_LEASE: i64 = 3;
 
+const _: () = assert!(
+    RENEWALS_PER_LEASE >= 3,
+    "one renewal may be late and another fail before a lease runs out"
+);
+
 /// The shortest lease: below it a renewal would have to be quicker than a busy store is.
 pub const LEASE_MIN: DurationMs = DurationMs::from_ms(500);
 
