@@ -6,12 +6,14 @@
 mod ended;
 mod live;
 mod notice;
+mod queued;
 #[cfg(test)]
 mod tests;
 
 pub use notice::Notice;
+pub use queued::QueueSight;
 
-use super::{AdminEvent, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
+use super::{AdminEvent, Condition, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
 
 /// A start that has no process for longer than this is stuck: the command that made it is gone, or is itself held up.
 pub const START_GRACE: DurationMs = DurationMs::from_ms(30_000);
@@ -30,6 +32,8 @@ pub struct Case<'a> {
     pub runtime: Option<&'a Runtime>,
     /// What was seen of that runtime.
     pub sight: &'a Sight,
+    /// How it is by its policy, where that was asked.
+    pub health: Option<&'a Condition>,
     /// Its program has ended, and the store does not say so yet.
     pub end_waits: bool,
     /// What is linked directly below it.
@@ -40,6 +44,8 @@ pub struct Case<'a> {
     pub entered: Option<&'a HistoryRow>,
     /// What it delivers, when it is a dispatch.
     pub notice: Option<&'a Notice>,
+    /// What is known of it as queued work, when it is that.
+    pub queued: Option<&'a QueueSight>,
     /// The newest notices of its events.
     pub notices: &'a [Entity],
     /// Now.
@@ -122,9 +128,13 @@ pub struct Fact {
 pub fn explain(case: &Case<'_>) -> Explanation {
     let mut answer = match case.notice {
         Some(notice) => notice::explain(case, notice),
-        None if case.entity.terminal => ended::explain(case),
+        None if case.entity.terminal => match case.queued {
+            Some(sight) => queued::after(case, sight, ended::explain(case)),
+            None => ended::explain(case),
+        },
         None => live::explain(case),
     };
+    answer.maybe("health", case.health.map(Condition::told));
     notice::told(&mut answer, case.notices);
     if let Some(refusal) = case.refusal {
         answer.fact("refused", told(refusal));
