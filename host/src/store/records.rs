@@ -36,7 +36,7 @@ pub struct NewRun {
     pub work: Work,
     /// Directories that belong to it: absolute paths.
     pub directories: Vec<Vec<u8>>,
-    /// The lease that it is run for: it is made only while that is current and not doubted.
+    /// The lease that it is run for: it is made only while that is current.
     pub lease: Option<HeldLease>,
     /// What it waits for; all of it has to succeed.
     pub after: Vec<Reference>,
@@ -165,7 +165,7 @@ pub enum Created {
     AwaitedMissing(Reference),
     /// This live entity holds its unique key.
     UniqueKeyHeld(Box<Entity>),
-    /// The lease it is to be run for is not current any more, or is doubted.
+    /// The lease it is to be run for is not current any more.
     LeaseLost,
     /// The one before it in its chain has this successor already.
     SucceededBy(Box<Entity>),

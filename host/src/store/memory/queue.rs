@@ -124,7 +124,7 @@ impl State {
         if let Some(lease) = run.and_then(|run| run.lease.as_ref())
             && !self
                 .by_id(&lease.reference.id)
-                .is_some_and(|row| row.fence == lease.fence && stage(row) == Some(Stage::Active))
+                .is_some_and(|row| row.fence == lease.fence && is_held(row))
         {
             return Some(Created::LeaseLost);
         }

@@ -272,11 +272,10 @@ pub(super) fn key_holder(db: &Db, key: &str) -> rusqlite::Result<Option<Entity>>
     db.row(&sql, [key], entity::decode)
 }
 
-/// Whether something may be started for a lease: its row has this fence, and is not doubted. Whoever decides that nothing
-/// of a doubted row runs must not be overtaken by a start, which does not touch the row.
+/// Whether a lease is current: its row has not ended and has this fence.
 pub(super) fn is_held(db: &Db, reference: &Reference, fence: i64) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM entity_ids i CROSS JOIN entities e ON e.entity = i.entity \
-               WHERE i.id = ?1 AND e.fence = ?2 AND e.stage = 4";
+               WHERE i.id = ?1 AND e.fence = ?2 AND e.stage >= 4";
     Ok(db.row(sql, params![reference.id, fence], |_| Ok(()))?.is_some())
 }
 
