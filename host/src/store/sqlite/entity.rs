@@ -6,7 +6,7 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{outbox, queue, removal, runtime};
+use super::{outbox, queue, removal, runtime, waiting};
 use crate::model::{
     Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, Reason, Reference, Stage, Structural,
 };
@@ -102,6 +102,12 @@ pub(super) fn load_row(db: &Db, row: i64) -> rusqlite::Result<Option<Entity>> {
     )
 }
 
+/// The entities of these numbers, in their order.
+pub(super) fn load_rows(db: &Db, rows: impl IntoIterator<Item = i64>) -> rusqlite::Result<Vec<Entity>> {
+    let loaded = rows.into_iter().map(|row| load_row(db, row));
+    loaded.filter_map(Result::transpose).collect()
+}
+
 /// The number of an installed component.
 pub(super) fn component(db: &Db, digest: &str) -> rusqlite::Result<Option<i64>> {
     let sql = "SELECT component FROM components WHERE digest = ?1 AND removed_at_ms IS NULL";
@@ -167,6 +173,11 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             Parent::Closed => return Ok(Created::ParentClosed(parent.clone())),
         }
     }
+    // Before the entity is there: nothing waits for itself.
+    let awaited = match waiting::awaited(db, run.map_or(&[], |run| &run.after))? {
+        Ok(awaited) => awaited,
+        Err(missing) => return Ok(Created::AwaitedMissing(missing)),
+    };
     let row = add(
         db,
         &Addition {
@@ -194,11 +205,7 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             params![CREATIONS, key.key, row, new.row.version, key.command_digest],
         )?;
     }
-    if let Some(run) = run
-        && let Some(missing) = queue::await_all(db, row, &run.after)?
-    {
-        return Ok(Created::AwaitedMissing(missing));
-    }
+    waiting::await_all(db, row, &awaited)?;
     let runtime_id = run.map(|run| add_run(db, row, run)).transpose()?.flatten();
     let entity = load_row(db, row)?.expect("the row was inserted in this transaction");
     Ok(Created::New {
@@ -210,12 +217,12 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
 /// Why nothing is made: its key or its place in a chain is taken, or the lease it is to be run for is lost.
 fn refusal(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> rusqlite::Result<Option<Created>> {
     if let Some(lease) = run.and_then(|run| run.lease.as_ref())
-        && !queue::is_held(db, &lease.reference, lease.fence)?
+        && !queue::is_held(db, lease)?
     {
         return Ok(Some(Created::LeaseLost));
     }
     if let Some(before) = &new.entity.chain_parent
-        && let Some(successor) = queue::successor(db, before)?
+        && let Some(successor) = waiting::successor(db, before)?
     {
         return Ok(Some(Created::SucceededBy(Box::new(successor))));
     }
@@ -374,27 +381,11 @@ pub(super) fn evidence(reason: &Reason) -> Option<String> {
 /// Applies a change; see [`crate::store::Store::apply`].
 pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
     let change = &effects.change;
-    let row = change.after.row;
-    let lost = || Ok(Applied::Lost(load(db, &change.after.reference.id)?.map(Box::new)));
-    let sql = "SELECT e.component, c.component, d.held, e.terminal, e.stage FROM entities e \
-               LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL \
-               LEFT JOIN dispatches d ON d.entity = e.entity WHERE e.entity = ?1 AND e.version = ?2";
-    let digest = &change.after.policy.digest;
-    let found = db.row(sql, params![row, change.expected_version, digest], |found| {
-        Ok(Before {
-            component: found.get(0)?,
-            pin: found.get(1)?,
-            held: found.get(2)?,
-            terminal: found.get(3)?,
-            stage: found.get::<_, Option<i64>>(4)?.and_then(Stage::from_number),
-        })
-    })?;
-    let Some(before) = found else {
+    let (row, after) = (change.after.row, &change.after);
+    let lost = || Ok(Applied::Lost(load(db, &after.reference.id)?.map(Box::new)));
+    let Some(before) = before(db, change)? else {
         return lost();
     };
-    if let Some(why) = queue::refused(db, &change.after, before.stage)? {
-        return Ok(Applied::NoRoom(why));
-    }
     if let Some(key) = &change.key {
         // The version still fits, so whoever used the key did so before the entity was read: read again and see it.
         let sql = "SELECT 1 FROM keys WHERE scope = ?1 AND key = ?2";
@@ -402,7 +393,14 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
             return lost();
         }
     }
-    let pin = before.pin.ok_or_else(|| Fault::Refused(not_installed(digest)))?;
+    let pin = before
+        .pin
+        .ok_or_else(|| Fault::Refused(not_installed(&after.policy.digest)))?;
+    if let Some(queue) = before.queue_to_admit(after)
+        && let Some(why) = queue::refused(db, queue)?
+    {
+        return Ok(Applied::NoRoom(why));
+    }
     if update(db, pin, change)? == 0 {
         return lost();
     }
@@ -411,8 +409,25 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
         count_pin(db, pin, 1)?;
     }
     if let Some(held) = before.held {
-        outbox::hold_or_release(db, &change.after, held)?;
+        outbox::hold_or_release(db, after, held)?;
     }
+    record(db, effects, pin)?;
+    if after.terminal && !before.terminal {
+        match &effects.successor {
+            Some(successor) => waiting::succeed(db, row, successor)?,
+            None => waiting::note_end(db, row, after.success)?,
+        }
+        if before.queue.is_some() {
+            waiting::wait_no_more(db, row)?;
+        }
+    }
+    Ok(Applied::Written)
+}
+
+/// Writes what goes with a change: history, notices, audit rows, key and runtime rows.
+fn record(db: &Db, effects: &EffectSet, pin: i64) -> Result<(), Fault> {
+    let change = &effects.change;
+    let row = change.after.row;
     history::append(
         db,
         &Outline {
@@ -434,15 +449,7 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
         db.write(sql, params![row, key.key, change.row.version, key.command_digest])?;
     }
     runtime::update(db, &effects.runtimes)?;
-    if change.after.terminal && !before.terminal {
-        let successor = effects
-            .successor
-            .as_ref()
-            .map(|new| queue::succeed(db, row, new))
-            .transpose()?;
-        queue::note_end(db, row, change.after.success, successor)?;
-    }
-    Ok(Applied::Written)
+    Ok(())
 }
 
 /// What a change finds.
@@ -454,7 +461,35 @@ struct Before {
     /// Whether it holds a deduplication key, when it is a dispatch.
     held: Option<bool>,
     terminal: bool,
+    queue: Option<String>,
     stage: Option<Stage>,
+}
+
+impl Before {
+    /// The queue that has to have room, when somebody takes the row.
+    fn queue_to_admit(&self, after: &Entity) -> Option<&str> {
+        let is_held = |stage: Option<Stage>| stage.is_some_and(Stage::is_held);
+        let stage = after.queued.as_ref().and_then(|queued| queued.stage);
+        self.queue.as_deref().filter(|_| is_held(stage) && !is_held(self.stage))
+    }
+}
+
+/// The row that a change is about, when it has the version that the change was decided on.
+fn before(db: &Db, change: &Change) -> rusqlite::Result<Option<Before>> {
+    let sql = "SELECT e.component, c.component, d.held, e.terminal, e.queue, e.stage FROM entities e \
+               LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL \
+               LEFT JOIN dispatches d ON d.entity = e.entity WHERE e.entity = ?1 AND e.version = ?2";
+    let values = params![change.after.row, change.expected_version, change.after.policy.digest];
+    db.row(sql, values, |found| {
+        Ok(Before {
+            component: found.get(0)?,
+            pin: found.get(1)?,
+            held: found.get(2)?,
+            terminal: found.get(3)?,
+            queue: found.get(4)?,
+            stage: found.get::<_, Option<i64>>(5)?.and_then(Stage::from_number),
+        })
+    })
 }
 
 /// The compare-and-set. What is fixed at creation (kind, id, name, tags, lineage, notify settings) is not written.
@@ -463,7 +498,8 @@ fn update(db: &Db, component: i64, change: &Change) -> rusqlite::Result<usize> {
                    reason_summary = ?8, reason_evidence = ?9, component = ?10, fields = ?11, ended_at_ms = ?12, \
                    exit_code = ?13, term_signal = ?14, cause = ?15, attempt = ?16, next_attempt_at_ms = ?17, \
                    leased_by = ?18, lease_expires_at_ms = ?19, lease_attempts = ?20, unknown_since_ms = ?21, \
-                   unique_key = ?22, fence = ?23, updated_at_ms = ?24, due_at_ms = ?25, stage = ?26 \
+                   unique_key = ?22, fence = ?23, updated_at_ms = ?24, due_at_ms = ?25, \
+                   stage = CASE WHEN queue IS NULL THEN NULL ELSE ?26 END \
                WHERE entity = ?1 AND version = ?2";
     let after = &change.after;
     let structural = &after.structural;

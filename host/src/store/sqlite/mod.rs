@@ -31,6 +31,8 @@ mod runtime;
 mod schema;
 mod store;
 mod upkeep;
+mod waiting;
+mod workers;
 mod writer;
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
-use super::{activation, consumers, entity, history, outbox, queue, removal, reserve, runtime};
+use super::{activation, consumers, entity, history, outbox, queue, removal, reserve, runtime, waiting, workers};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, EffectSet, Enqueued, Installation,
+    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Installation,
     JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate, StoreError,
     Worker,
 };
@@ -65,7 +65,8 @@ pub(super) enum Command {
     PutQueue(QueueSetup, AdminEvent),
     PutWorker(Box<Worker>),
     DropWorker(String),
-    LookedAt(i64),
+    ForgetWorkers(Timestamp),
+    LookedAt(i64, Vec<Dependency>),
     KeepSteadyOffset(Boot, i64),
 }
 
@@ -164,15 +165,18 @@ impl Command {
                 Answer::Done
             }
             Self::PutWorker(worker) => {
-                queue::put_worker(db, worker)?;
+                workers::put_worker(db, worker)?;
                 Answer::Done
             }
             Self::DropWorker(holder) => {
-                queue::drop_worker(db, holder)?;
+                workers::drop_worker(db, holder)?;
                 Answer::Done
             }
-            Self::LookedAt(row) => Answer::Flag(queue::looked_at(db, *row)?),
-            Self::KeepSteadyOffset(boot, offset_ms) => Answer::Offset(queue::keep_steady_offset(db, boot, *offset_ms)?),
+            Self::ForgetWorkers(before) => Answer::Count(workers::forget_workers(db, *before)?),
+            Self::LookedAt(row, seen) => Answer::Flag(waiting::looked_at(db, *row, seen)?),
+            Self::KeepSteadyOffset(boot, offset_ms) => {
+                Answer::Offset(workers::keep_steady_offset(db, boot, *offset_ms)?)
+            }
         })
     }
 
@@ -205,7 +209,8 @@ impl Command {
             | Self::PutQueue(..)
             | Self::PutWorker(_)
             | Self::DropWorker(_)
-            | Self::LookedAt(_)
+            | Self::ForgetWorkers(_)
+            | Self::LookedAt(..)
             | Self::KeepSteadyOffset(..) => Vec::new(),
         }
     }
@@ -231,7 +236,8 @@ impl Command {
             | Self::PutQueue(..)
             | Self::PutWorker(_)
             | Self::DropWorker(_)
-            | Self::LookedAt(_)
+            | Self::ForgetWorkers(_)
+            | Self::LookedAt(..)
             | Self::KeepSteadyOffset(..) => false,
         }
     }
@@ -263,7 +269,8 @@ impl Command {
             Self::PutQueue(..) => "setting a queue up",
             Self::PutWorker(_) => "noting a worker",
             Self::DropWorker(_) => "removing a worker",
-            Self::LookedAt(_) => "noting a look",
+            Self::ForgetWorkers(_) => "removing workers that stopped",
+            Self::LookedAt(..) => "noting a look",
             Self::KeepSteadyOffset(..) => "keeping the time of a boot",
         }
     }
