@@ -11,6 +11,7 @@
 mod activation;
 mod belongings;
 mod columns;
+mod command;
 mod connection;
 mod consumers;
 mod delivery;
@@ -19,6 +20,7 @@ mod examine;
 mod failure;
 mod history;
 mod image;
+mod lanes;
 mod outbox;
 mod place;
 mod query;
@@ -35,6 +37,8 @@ mod waiting;
 mod workers;
 mod writer;
 
+#[cfg(test)]
+mod backlog;
 #[cfg(test)]
 mod formats;
 #[cfg(test)]

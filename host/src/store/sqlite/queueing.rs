@@ -1,7 +1,7 @@
 //! The queue's part of the trait, on one connection or on the writer.
 
+use super::command::{Answer, Command};
 use super::store::{ANSWER_FITS, SqliteStore};
-use super::writer::{Answer, Command};
 use super::{queue, waiting, workers};
 use crate::model::{AdminEvent, Entity, Stage, Timestamp};
 use crate::store::{

@@ -22,8 +22,8 @@ pub(super) fn awaited(db: &Db, after: &[Reference]) -> rusqlite::Result<Result<V
                    UNION ALL \
                    SELECT e.entity, i.id FROM chain CROSS JOIN entities e ON e.chain_parent = chain.id \
                        AND e.entity > chain.entity CROSS JOIN entity_ids i ON i.entity = e.entity) \
-               SELECT e.entity, CASE WHEN e.terminal THEN e.success END FROM chain \
-               CROSS JOIN entities e ON e.entity = chain.entity ORDER BY e.entity DESC LIMIT 1";
+               SELECT e.entity, CASE WHEN e.terminal THEN e.success END FROM entities e \
+               WHERE e.entity = (SELECT max(entity) FROM chain)";
     let mut found = Vec::with_capacity(after.len());
     for reference in after {
         let last = db.row(sql, [&reference.id, &reference.kind], |row| {
