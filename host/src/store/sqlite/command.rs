@@ -2,7 +2,7 @@
 
 use super::connection::Db;
 use super::failure::Fault;
-use super::{activation, consumers, entity, history, outbox, queue, removal, runtime, waiting, workers};
+use super::{activation, consumers, creation, entity, history, outbox, queue, removal, runtime, waiting, workers};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
     Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Installation,
@@ -78,7 +78,7 @@ impl Command {
     /// Does it, in the transaction that is open.
     pub(super) fn run(&self, db: &Db) -> Result<Answer, Fault> {
         Ok(match self {
-            Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
+            Self::Create(new, run) => Answer::Created(creation::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
             Self::ApplyAll(effects) => Answer::AppliedAll(apply_all(db, effects)?),
             Self::AddRuntime(new, event) => {

@@ -14,6 +14,7 @@ mod columns;
 mod command;
 mod connection;
 mod consumers;
+mod creation;
 mod delivery;
 mod entity;
 mod examine;

@@ -4,6 +4,7 @@ use rusqlite::params;
 
 use super::columns::Columns;
 use super::connection::Db;
+use super::creation;
 use super::entity::{self, COLUMNS, JOINS};
 use super::failure::Fault;
 use crate::model::{Entity, NewEntity, Reference};
@@ -100,13 +101,13 @@ pub(super) fn looked_at(db: &Db, row: i64, seen: &[Dependency]) -> rusqlite::Res
 /// below, and whoever waits for it.
 pub(super) fn succeed(db: &Db, before: i64, successor: &Successor) -> Result<(), Fault> {
     let NewEntity { entity, row, .. } = &*successor.new;
-    let addition = entity::Addition {
+    let addition = creation::Addition {
         entity,
         row,
         event: None,
         destination: None,
     };
-    let number = entity::add(db, &addition)?;
+    let number = creation::add(db, &addition)?;
     let taken_over = [
         "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1",
         "INSERT INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
