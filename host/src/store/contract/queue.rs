@@ -141,6 +141,7 @@ fn what_is_ready_comes_by_priority_and_then_by_age_whatever_its_queue(subject: &
         ("young", "day", 0),
         ("urgent", "night", 9),
         ("last", "day", -9),
+        ("younger", "day", 0),
     ] {
         queued_in(store, id, queue, priority);
     }
@@ -150,13 +151,17 @@ fn what_is_ready_comes_by_priority_and_then_by_age_whatever_its_queue(subject: &
     }
     let ended = queued_in(store, "ended", "day", 99);
     end(store, &ended, Success::Yes);
-    assert_eq!(ready(store, &[], 9), ["urgent", "old", "young", "low", "last"]);
+    assert_eq!(
+        ready(store, &[], 9),
+        ["urgent", "old", "young", "younger", "low", "last"]
+    );
     assert_eq!(ready(store, &[], 3), ["urgent", "old", "young"]);
     assert_eq!(ready(store, &[], 0), [""; 0]);
-    assert_eq!(ready(store, &["day"], 9), ["young", "low", "last"]);
+    assert_eq!(ready(store, &["day"], 9), ["young", "younger", "low", "last"]);
+    assert_eq!(ready(store, &["day"], 1), ["young"]);
     assert_eq!(
         ready(store, &["night", "day", "night"], 4),
-        ["urgent", "old", "young", "low"]
+        ["urgent", "old", "young", "younger"]
     );
     assert_eq!(ready(store, &["nobody's"], 9), [""; 0]);
     let entity = store.load("old").unwrap().unwrap();
@@ -198,6 +203,8 @@ fn a_paused_queue_offers_nothing_and_admits_nobody(subject: &Subject) {
 fn a_full_queue_offers_nothing_and_admits_nobody(subject: &Subject) {
     let store = &*subject.store;
     let rows = ["one", "two", "three"].map(|id| queued_in(store, id, "day", 0));
+    let elsewhere = queued_in(store, "elsewhere", "night", 0);
+    applied(store, &taking(store, &elsewhere, "w", moment(50)));
     set_up(store, &setup("day", None, Some(2)));
     let taken = rows.each_ref().map(|row| taking(store, row, "w", moment(50)));
     let answers = store.apply_all(&taken).unwrap();
@@ -564,19 +571,21 @@ fn queues_are_those_that_were_set_up_and_those_with_work(subject: &Subject) {
     assert_eq!(store.queues().unwrap(), []);
     let idle = setup("idle", Some(moment(7)), Some(3));
     set_up(store, &idle);
-    let rows = ["a", "b", "c", "d", "e"].map(|id| queued_in(store, id, "busy", 0));
+    let rows = ["a", "b", "c", "d", "e", "f"].map(|id| queued_in(store, id, "busy", 0));
     applied(store, &taking(store, &rows[0], "w", moment(80)));
     applied(store, &taking(store, &rows[1], "w", moment(60)));
-    let mut doubt = staged(store, &rows[2], Stage::Doubted, Some(moment(90)));
-    doubt.change.after.structural.unknown_since = Some(moment(55));
-    applied(store, &doubt);
+    for (row, since) in [(2, 55), (5, 56)] {
+        let mut doubt = staged(store, &rows[row], Stage::Doubted, Some(moment(90)));
+        doubt.change.after.structural.unknown_since = Some(moment(since));
+        applied(store, &doubt);
+    }
     let mut back = staged(store, &rows[3], Stage::Ready, None);
     back.change.after.updated_at = moment(44);
     applied(store, &back);
     end(store, &queued_in(store, "gone", "ended", 0), Success::Yes);
     let busy = QueueState {
         setup: setup("busy", None, None),
-        counts: vec![(Stage::Ready, 2), (Stage::Active, 2), (Stage::Doubted, 1)],
+        counts: vec![(Stage::Ready, 2), (Stage::Active, 2), (Stage::Doubted, 2)],
         ready_since: Some(moment(10)),
         doubted_since: Some(moment(55)),
         lease_ends_first: Some(moment(60)),
@@ -620,13 +629,12 @@ fn workers_are_kept_until_they_are_taken_away(subject: &Subject) {
     store.put_worker(&stopped(&three, 31)).unwrap();
     assert_eq!(store.workers().unwrap(), std::slice::from_ref(&one));
     assert_eq!(store.worker("two").unwrap(), Some(two));
+    store.put_worker(&stopped(&worker("four"), 30)).unwrap();
     let row = held(store, "job", "two", 50);
     let doubted = applied(store, &staged(store, &row, Stage::Doubted, None));
-    assert_eq!(
-        store.forget_workers(moment(31)).unwrap(),
-        0,
-        "one is named, one stopped later"
-    );
+    assert_eq!(store.forget_workers(moment(31)).unwrap(), 1);
+    assert_eq!(store.worker("four").unwrap(), None);
+    assert!(store.worker("two").unwrap().is_some(), "a row that is held names it");
     end(store, &doubted, Success::No);
     assert_eq!(store.forget_workers(moment(31)).unwrap(), 1);
     assert_eq!(store.worker("two").unwrap(), None);

@@ -149,7 +149,9 @@ fn an_end_is_told_once(subject: &Subject) {
     let mut revived = change(store, &store.load("one").unwrap().unwrap(), "running");
     (revived.change.after.terminal, revived.change.after.success) = (false, false);
     let revived = applied(store, &revived);
-    end(store, &revived, Success::No);
+    let mut again = ending(store, &revived, Success::No);
+    again.successor = Some(successor(store, &revived, "next"));
+    applied(store, &again);
     assert_eq!(awaited(store, &row), ["+run/one"], "what it was first stays");
     assert_eq!(news(store), [""; 0]);
 }
