@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
-    report, rm, run, runtime, serve, show, transition, wait, why,
+    queue, report, rm, run, runtime, serve, show, submit, transition, wait, why, worker,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -90,6 +90,9 @@ pub(crate) enum Command {
     Rm(rm::Args),
     Doctor(doctor::Args),
     Prune(prune::Args),
+    Submit(Box<submit::Args>),
+    Worker(worker::Args),
+    Queue(queue::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
@@ -112,11 +115,12 @@ pub(crate) enum Command {
 const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
-const GROUPS: [(&str, &[&str]); 3] = [
+const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Commands",
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
+    ("Queued work", &["submit", "worker", "queue"]),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
     (
         "Setup",

@@ -11,7 +11,9 @@ mod foreground;
 mod notify;
 mod output;
 mod parse;
+mod queueing;
 mod select;
+mod signals;
 mod work;
 
 use std::process::ExitCode;

@@ -114,7 +114,7 @@ fn a_run_in_the_foreground_has_a_code_of_its_own_for_a_wrong_command_line() {
 #[test]
 fn what_is_not_built_is_absent() {
     let home = Home::new();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 8] = [
         &["serve", "--slots", "1"],
         &["serve", "--socket", "x"],
         &["submit", "--", "true"],
@@ -122,7 +122,6 @@ fn what_is_not_built_is_absent() {
         &["worker"],
         &["schedule", "ls"],
         &["policy", "new", "x"],
-        &["ls", "--health"],
         &["notify", "nonsense"],
     ];
     for arguments in commands {
