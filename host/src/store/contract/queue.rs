@@ -509,6 +509,7 @@ fn a_run_is_made_only_for_a_lease_that_is_current(subject: &Subject) {
         reference: row.reference.clone(),
         fence: row.fence,
         holder: "w".to_owned(),
+        attempt: 1,
     };
     let start = |id: &str, lease: &HeldLease| {
         let mut new = new_entity(store, "run", id);
@@ -639,8 +640,7 @@ fn workers_are_kept_until_they_are_taken_away(subject: &Subject) {
     assert_eq!(store.forget_workers(moment(31)).unwrap(), 1);
     assert_eq!(store.worker("two").unwrap(), None);
     assert!(store.worker("three").unwrap().is_some());
-    store.drop_worker("three").unwrap();
-    store.drop_worker("three").unwrap();
+    assert_eq!(store.forget_workers(moment(99)).unwrap(), 1);
     assert_eq!(store.worker("three").unwrap(), None);
     assert_eq!(store.workers().unwrap(), [one]);
 }

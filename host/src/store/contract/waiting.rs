@@ -60,7 +60,7 @@ fn awaited(store: &dyn Store, row: &Entity) -> Vec<String> {
 }
 
 fn news(store: &dyn Store) -> Vec<String> {
-    let found = store.awaiting_ended(9).unwrap();
+    let found = store.awaiting_ended(0, 9).unwrap();
     ids(&found).into_iter().map(str::to_owned).collect()
 }
 
@@ -117,7 +117,7 @@ fn what_ended_before_is_news_from_the_start(subject: &Subject) {
     let row = waiting(store, "job", &[&well, &badly, &open]);
     assert_eq!(awaited(store, &row), ["+run/well", "-run/badly", "?run/open"]);
     assert_eq!(news(store), ["job"]);
-    assert_eq!(store.awaiting_ended(9).unwrap(), [row]);
+    assert_eq!(store.awaiting_ended(0, 9).unwrap(), [row]);
 }
 
 fn an_end_is_news_for_those_who_wait_for_it(subject: &Subject) {
@@ -131,8 +131,9 @@ fn an_end_is_news_for_those_who_wait_for_it(subject: &Subject) {
     assert_eq!(news(store), ["both"]);
     end(store, &two, Success::No);
     assert_eq!(news(store), ["both", "second"], "each once, the oldest first");
-    assert_eq!(ids(&store.awaiting_ended(1).unwrap()), ["both"]);
-    assert_eq!(ids(&store.awaiting_ended(0).unwrap()), [""; 0]);
+    assert_eq!(ids(&store.awaiting_ended(0, 1).unwrap()), ["both"]);
+    assert_eq!(ids(&store.awaiting_ended(0, 0).unwrap()), [""; 0]);
+    assert_eq!(ids(&store.awaiting_ended(both.row, 9).unwrap()), ["second"]);
     assert_eq!(awaited(store, &both), ["+run/one", "-run/two"]);
     assert_eq!(awaited(store, &second), ["-run/two"]);
     look(store, &both);
@@ -398,6 +399,7 @@ fn a_creation_is_judged_in_the_order_of_its_answers(subject: &Subject) {
         reference: nobody.clone(),
         fence: 1,
         holder: "w".to_owned(),
+        attempt: 1,
     });
     new.entity.chain_parent = Some("first".to_owned());
     new.entity.unique_key = Some("u".to_owned());

@@ -322,11 +322,11 @@ impl Queue for MemoryStore {
         Ok(found.collect())
     }
 
-    fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError> {
+    fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError> {
         let state = self.state();
         let news = state.queue.dependencies.iter().filter(|(_, (_, is_news))| *is_news);
         let waiting: BTreeSet<i64> = news.map(|((waiting, _), _)| *waiting).collect();
-        let rows = waiting.into_iter().take(limit);
+        let rows = waiting.into_iter().filter(|row| *row > after_row).take(limit);
         Ok(rows.filter_map(|row| state.entities.get(&row).cloned()).collect())
     }
 
@@ -365,13 +365,6 @@ impl Queue for MemoryStore {
                 Some(known) => *known = worker.clone(),
                 None => state.queue.workers.push(worker.clone()),
             }
-            Ok(Step::Wrote(()))
-        })
-    }
-
-    fn drop_worker(&self, holder: &str) -> Result<(), StoreError> {
-        self.commit(|state| {
-            state.queue.workers.retain(|worker| worker.holder != holder);
             Ok(Step::Wrote(()))
         })
     }

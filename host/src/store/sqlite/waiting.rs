@@ -80,9 +80,10 @@ pub(super) fn dependencies(db: &Db, row: &Entity) -> rusqlite::Result<Vec<Depend
 }
 
 /// Rows that wait for something that has ended since.
-pub(super) fn awaiting_ended(db: &Db, limit: usize) -> rusqlite::Result<Vec<Entity>> {
-    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 ORDER BY entity LIMIT ?1";
-    let rows: Vec<i64> = db.rows(sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?;
+pub(super) fn awaiting_ended(db: &Db, after_row: i64, limit: usize) -> rusqlite::Result<Vec<Entity>> {
+    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 AND entity > ?1 ORDER BY entity LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows: Vec<i64> = db.rows(sql, [after_row, limit], |row| row.get(0))?;
     entity::load_rows(db, rows)
 }
 
