@@ -15,6 +15,7 @@ mod end;
 mod judge;
 mod keep;
 mod operate;
+mod sight;
 mod start;
 mod submit;
 mod terms;
@@ -26,3 +27,4 @@ pub use submit::{Submission, submit};
 pub use worker::{Bidding, Done, Holding, Progress, Until, WorkerOptions, Working, work};
 
 pub(crate) use end::end_row_of;
+pub(crate) use sight::queue_sight;
