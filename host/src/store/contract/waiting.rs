@@ -11,7 +11,7 @@ use crate::store::{
     Work,
 };
 
-pub(super) const PROMISES: [fn(&Subject); 16] = [
+pub(super) const PROMISES: [fn(&Subject); 17] = [
     work_and_what_it_waits_for_come_with_it,
     what_does_not_exist_is_not_waited_for,
     nothing_waits_for_itself,
@@ -26,6 +26,7 @@ pub(super) const PROMISES: [fn(&Subject); 16] = [
     an_attempt_has_one_successor,
     a_successor_takes_over_in_the_commit_of_the_end,
     a_successor_takes_the_place_of_the_one_before_it_with_whoever_waits,
+    a_successor_that_is_made_later_takes_the_same_place,
     a_successor_that_cannot_be_stored_leaves_everything_as_it_was,
     a_creation_is_judged_in_the_order_of_its_answers,
 ];
@@ -353,6 +354,28 @@ fn a_successor_takes_the_place_of_the_one_before_it_with_whoever_waits(subject: 
     assert_eq!(news(store), ["early", "late"]);
     forget(store, "second");
     assert_eq!(awaited(store, &early), ["+job/second"]);
+}
+
+fn a_successor_that_is_made_later_takes_the_same_place(subject: &Subject) {
+    let store = &*subject.store;
+    let (first, effects) = orphaned(store);
+    let other = make(store, "other");
+    let waits = waiting(store, "waits", &[&first]);
+    let mut new = *effects.successor.unwrap().new;
+    new.entity.unique_key = None;
+    new.parents = vec![other.reference, Reference::new("run", "parent")];
+    let second = made(store, &new, &new_work(&new.entity.reference, &[]));
+    assert_eq!(
+        ids(&store.linked(&second, Scope::Parents).unwrap()),
+        ["parent", "other"]
+    );
+    assert_eq!(awaited(store, &waits), ["?job/second"]);
+    end(store, &store.load("first").unwrap().unwrap(), Success::No);
+    assert_eq!(awaited(store, &waits), ["?job/second"]);
+    let told = waiting(store, "told", &[&second]);
+    end(store, &second, Success::No);
+    created(store, &successor(store, &second, "third").new);
+    assert_eq!(awaited(store, &told), ["-job/second"], "what was told stays told");
 }
 
 fn a_successor_that_cannot_be_stored_leaves_everything_as_it_was(subject: &Subject) {

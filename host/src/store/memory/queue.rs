@@ -215,21 +215,25 @@ impl State {
         if let Some(work) = self.works.get(&before.row).cloned() {
             self.works.insert(added.row, work);
         }
+        self.take_over(before.row, &added);
+        Ok(())
+    }
+
+    /// Puts an attempt where the one before it is: below the same entities, and before whoever still waits for it.
+    pub(super) fn take_over(&mut self, before: i64, added: &Entity) {
         let parents: Vec<i64> = self
             .links
             .iter()
-            .filter(|(_, child)| *child == before.row)
+            .filter(|(_, child)| *child == before)
             .map(|(parent, _)| *parent)
             .collect();
         self.links.extend(parents.into_iter().map(|parent| (parent, added.row)));
-        let is_open =
-            |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before.row && ended.is_none();
+        let is_open = |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before && ended.is_none();
         let open: Vec<_> = self.queue.dependencies.extract_if(.., is_open).collect();
         for ((waiting, _), dependency) in open {
             self.queue.dependencies.insert((waiting, added.row), dependency);
         }
-        self.queue.names.insert(added.row, added.reference);
-        Ok(())
+        self.queue.names.insert(added.row, added.reference.clone());
     }
 
     /// Forgets what a row that is removed waits for, and tells whoever waits for it.

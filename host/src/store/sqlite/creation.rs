@@ -75,6 +75,11 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             params![CREATIONS, key.key, row, new.row.version, key.command_digest],
         )?;
     }
+    if let Some(before) = &new.entity.chain_parent
+        && let Some(before) = entity::number(db, before)?
+    {
+        waiting::take_over(db, before, row)?;
+    }
     waiting::await_all(db, row, &awaited)?;
     let runtime_id = run.map(|run| add_run(db, row, run)).transpose()?.flatten();
     let made = entity::load_row(db, row)?.expect("the row was inserted in this transaction");

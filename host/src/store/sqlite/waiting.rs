@@ -109,9 +109,16 @@ pub(super) fn succeed(db: &Db, before: i64, successor: &Successor) -> Result<(),
         destination: None,
     };
     let number = creation::add(db, &addition)?;
+    let sql = "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1";
+    db.write(sql, [before, number])?;
+    take_over(db, before, number)?;
+    Ok(())
+}
+
+/// Puts an attempt where the one before it is: below the same entities, and before whoever still waits for it.
+pub(super) fn take_over(db: &Db, before: i64, number: i64) -> rusqlite::Result<()> {
     let taken_over = [
-        "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1",
-        "INSERT INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
+        "INSERT OR IGNORE INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
         "UPDATE dependencies SET awaited = ?2 WHERE awaited = ?1 AND success IS NULL",
     ];
     for sql in taken_over {
