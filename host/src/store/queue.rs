@@ -60,7 +60,7 @@ pub trait Queue: Send + Sync {
     fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError>;
 
     /// Notes that a row was looked at: what was `seen` to have ended is no news for it any more. What ended after that
-    /// stays news.
+    /// stays news, and so does everything when the row is not as it was: it is looked at again.
     ///
     /// # Errors
     /// The store failed; nothing was written.

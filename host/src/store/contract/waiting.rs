@@ -11,7 +11,7 @@ use crate::store::{
     Work,
 };
 
-pub(super) const PROMISES: [fn(&Subject); 17] = [
+pub(super) const PROMISES: [fn(&Subject); 18] = [
     work_and_what_it_waits_for_come_with_it,
     what_does_not_exist_is_not_waited_for,
     nothing_waits_for_itself,
@@ -19,6 +19,7 @@ pub(super) const PROMISES: [fn(&Subject); 17] = [
     an_end_is_news_for_those_who_wait_for_it,
     an_end_is_told_once,
     what_ends_after_a_look_stays_news,
+    a_row_that_changed_meanwhile_is_looked_at_again,
     what_has_ended_waits_for_nothing,
     a_removal_is_an_end_for_those_who_still_wait,
     a_row_that_is_removed_waits_for_nothing,
@@ -168,6 +169,19 @@ fn what_ends_after_a_look_stays_news(subject: &Subject) {
     store.looked_at(&row, &seen).unwrap();
     assert_eq!(news(store), ["job"]);
     look(store, &row);
+    assert_eq!(news(store), [""; 0]);
+}
+
+fn a_row_that_changed_meanwhile_is_looked_at_again(subject: &Subject) {
+    let store = &*subject.store;
+    let one = make(store, "one");
+    let row = waiting(store, "job", &[&one]);
+    end(store, &one, Success::Yes);
+    let seen = store.dependencies(&row).unwrap();
+    let now = applied(store, &staged(store, &row, Stage::Later, None));
+    store.looked_at(&row, &seen).unwrap();
+    assert_eq!(news(store), ["job"]);
+    store.looked_at(&now, &seen).unwrap();
     assert_eq!(news(store), [""; 0]);
 }
 

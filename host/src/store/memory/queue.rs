@@ -337,6 +337,10 @@ impl Queue for MemoryStore {
     fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
         let saw = |on: &Reference| seen.iter().any(|seen| seen.on == *on && seen.ended.is_some());
         self.commit(|state| {
+            let now = state.entities.get(&row.row);
+            if now.is_none_or(|now| now.version != row.version) {
+                return Ok(Step::WroteNothing(()));
+            }
             for ((waiting, on), (_, is_news)) in &mut state.queue.dependencies {
                 if *waiting == row.row && saw(&state.queue.names[on]) {
                     *is_news = false;

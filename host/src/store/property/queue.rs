@@ -146,7 +146,8 @@ pub(super) fn obey(store: &dyn Store, command: &Command) -> String {
         Command::Start { .. } => start(store, command),
         Command::LookAt { id, seen } => match store.load(IDS[*id]).unwrap() {
             None => "absent".to_owned(),
-            Some(row) => {
+            Some(mut row) => {
+                row.version -= i64::from(*id == 3);
                 let mut dependencies = store.dependencies(&row).unwrap();
                 dependencies.truncate(*seen);
                 told(store.looked_at(&row, &dependencies))

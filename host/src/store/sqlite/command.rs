@@ -35,7 +35,8 @@ pub(super) enum Command {
     PutQueue(QueueSetup, AdminEvent),
     PutWorker(Box<Worker>),
     ForgetWorkers(Timestamp),
-    LookedAt(i64, Vec<Dependency>),
+    /// A row by number and version.
+    LookedAt((i64, i64), Vec<Dependency>),
     KeepSteadyOffset(Boot, i64),
 }
 

@@ -43,7 +43,8 @@ impl Queue for SqliteStore {
     }
 
     fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
-        self.flag(Command::LookedAt(row.row, seen.to_vec())).map(drop)
+        self.flag(Command::LookedAt((row.row, row.version), seen.to_vec()))
+            .map(drop)
     }
 
     fn queues(&self) -> Result<Vec<QueueState>, StoreError> {

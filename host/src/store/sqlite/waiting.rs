@@ -88,12 +88,13 @@ pub(super) fn awaiting_ended(db: &Db, after_row: i64, limit: usize) -> rusqlite:
 }
 
 /// What was seen to have ended is no news for a row any more; whether it was.
-pub(super) fn looked_at(db: &Db, row: i64, seen: &[Dependency]) -> rusqlite::Result<bool> {
+pub(super) fn looked_at(db: &Db, (row, version): (i64, i64), seen: &[Dependency]) -> rusqlite::Result<bool> {
     let sql = "UPDATE dependencies SET is_news = 0 WHERE entity = ?1 AND is_news = 1 \
-               AND awaited = (SELECT entity FROM entity_ids WHERE id = ?2)";
+               AND awaited = (SELECT entity FROM entity_ids WHERE id = ?2) \
+               AND EXISTS (SELECT 1 FROM entities e WHERE e.entity = ?1 AND e.version = ?3)";
     let mut was_news = false;
     for dependency in seen.iter().filter(|dependency| dependency.ended.is_some()) {
-        was_news |= db.write(sql, params![row, dependency.on.id])? > 0;
+        was_news |= db.write(sql, params![row, dependency.on.id, version])? > 0;
     }
     Ok(was_news)
 }
