@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{
     Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Boot, Component, ComponentRecord,
     Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup,
-    NewRun, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState, ReadyQuery, Removed, Renewal, Renewed, Rows,
-    RuntimeAdded, RuntimeUpdate, Scope, StagedQuery, Store, StoreError, Upkeep, Work, Worker,
+    NewRun, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState, ReadyQuery, Removed, Renewal, RenewalDelays,
+    Renewed, Rows, RuntimeAdded, RuntimeUpdate, Scope, StagedQuery, Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
@@ -179,7 +179,7 @@ impl<S: Store> Queue for FaultyStore<S> {
         staged_due(query: &StagedQuery) -> Vec<Entity>;
         next_staged_due(stage: Stage) -> Option<Timestamp>;
         renew(renewals: &[Renewal]) -> Vec<Renewed>;
-        renewal_delays() -> Vec<(Option<i64>, u64)>;
+        renewal_delays() -> RenewalDelays;
         dependencies(row: &Entity) -> Vec<Dependency>;
         awaiting_ended(after_row: i64, limit: usize) -> Vec<Entity>;
         looked_at(row: &Entity, seen: &[Dependency]) -> ();

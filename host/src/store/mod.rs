@@ -27,7 +27,7 @@ pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
 pub use queue::{
     Boot, Dependency, HeldLease, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal,
-    Renewed, StagePlace, StagedQuery, Successor, Worker,
+    RenewalDelays, Renewed, StagePlace, StagedQuery, Successor, Worker,
 };
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,

@@ -43,7 +43,7 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// The store cannot be read.
-    fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError>;
+    fn renewal_delays(&self) -> Result<RenewalDelays, StoreError>;
 
     /// What a row waits for, or waited for, in order of creation. Work that another attempt followed is waited for in its
     /// last one.
@@ -131,6 +131,15 @@ pub trait Queue: Send + Sync {
 
 /// Upper limits of the histogram of renewals' delays, in milliseconds: from a quick commit to the bundled lease.
 pub const RENEWAL_DELAY_LIMITS: [i64; 10] = [5, 20, 100, 500, 1_000, 5_000, 15_000, 50_000, 100_000, 300_000];
+
+/// How late renewals were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenewalDelays {
+    /// How many for each upper limit in milliseconds, none for all above; each counted once.
+    pub counts: Vec<(Option<i64>, u64)>,
+    /// How late all of them were together, in milliseconds.
+    pub total_ms: u64,
+}
 
 /// Which rows a worker asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

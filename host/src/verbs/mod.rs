@@ -49,7 +49,7 @@ pub use health::{health, health_if_open};
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use needed::in_use;
-pub use notices::{Notices, notices};
+pub use notices::{Notices, lease_grace, notices};
 pub use policy::{Activating, Installed, activate, install, remove, rollback};
 pub use prune::{PruneItem, PruneKind, PruneOutcome, PruneReport, Pruning, plan_prune, prune};
 pub use reap::{Reaped, reap};

@@ -7,7 +7,7 @@ use super::{MemoryStore, State, Step};
 use crate::model::{AdminEvent, Entity, LATE_WRITE, Queued, Reference, Stage, Timestamp};
 use crate::store::{
     Boot, Created, Dependency, HeldLease, NewRun, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS,
-    ReadyQuery, Renewal, Renewed, StagedQuery, StoreError, Successor, Worker,
+    ReadyQuery, Renewal, RenewalDelays, Renewed, StagedQuery, StoreError, Successor, Worker,
 };
 
 /// What there is beside the rows themselves.
@@ -22,6 +22,7 @@ pub(super) struct Kept {
     offsets: Vec<(Boot, i64)>,
     /// By upper limit, -1 for all above.
     delays: BTreeMap<i64, u64>,
+    delays_total_ms: u64,
 }
 
 fn stage(entity: &Entity) -> Option<Stage> {
@@ -103,6 +104,7 @@ impl State {
         if let Some(late) = renewal.late {
             let limit = RENEWAL_DELAY_LIMITS.into_iter().find(|limit| late.as_ms() <= *limit);
             *self.queue.delays.entry(limit.unwrap_or(-1)).or_default() += 1;
+            self.queue.delays_total_ms += u64::try_from(late.as_ms()).unwrap_or(0);
         }
         let is_holders = |entity: &&mut Entity| {
             entity.fence == renewal.fence
@@ -303,13 +305,16 @@ impl Queue for MemoryStore {
         })
     }
 
-    fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError> {
+    fn renewal_delays(&self) -> Result<RenewalDelays, StoreError> {
         let state = self.state();
         let count = |limit: i64| state.queue.delays.get(&limit).copied().unwrap_or(0);
         let limits = RENEWAL_DELAY_LIMITS
             .into_iter()
             .map(|limit| (Some(limit), count(limit)));
-        Ok(limits.chain([(None, count(-1))]).collect())
+        Ok(RenewalDelays {
+            counts: limits.chain([(None, count(-1))]).collect(),
+            total_ms: state.queue.delays_total_ms,
+        })
     }
 
     fn dependencies(&self, row: &Entity) -> Result<Vec<Dependency>, StoreError> {

@@ -5,7 +5,8 @@ use super::store::{ANSWER_FITS, SqliteStore};
 use super::{queue, waiting, workers};
 use crate::model::{AdminEvent, Entity, Stage, Timestamp};
 use crate::store::{
-    Boot, Dependency, Queue, QueueSetup, QueueState, ReadyQuery, Renewal, Renewed, StagedQuery, StoreError, Worker,
+    Boot, Dependency, Queue, QueueSetup, QueueState, ReadyQuery, Renewal, RenewalDelays, Renewed, StagedQuery,
+    StoreError, Worker,
 };
 
 impl Queue for SqliteStore {
@@ -28,7 +29,7 @@ impl Queue for SqliteStore {
         Ok(renewed)
     }
 
-    fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError> {
+    fn renewal_delays(&self) -> Result<RenewalDelays, StoreError> {
         self.read("reading delays of renewals", queue::renewal_delays)
     }
 

@@ -5,7 +5,7 @@ use super::pulse::Part;
 use super::service::in_words;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::Protected;
+use crate::model::{DurationMs, Protected};
 use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
 use crate::verbs::prune::prune;
 use crate::verbs::reap::reap;
@@ -28,9 +28,9 @@ pub struct Pass {
 
 /// Does everything that a service does, once. What dies half-way is repaired first, so that its end is told in the same
 /// pass. Harmless beside a service and beside another pass.
-pub fn serve_once(host: &Host, protected: &[Protected]) -> Pass {
+pub fn serve_once(host: &Host, protected: &[Protected], grace: Option<DurationMs>) -> Pass {
     let mut pass = Pass::default();
-    if let Some(reaped) = pass.unless_failed(Part::Reaper, reap(host, Act::Do)) {
+    if let Some(reaped) = pass.unless_failed(Part::Reaper, reap(host, Act::Do, grace)) {
         let (count, problems) = outcome_of_repairs(&reaped.repaired);
         pass.repaired = count;
         pass.tell(Part::Reaper, problems);

@@ -72,7 +72,8 @@ CREATE TABLE boots (
 -- How late renewals of leases were: a histogram over the life of the store.
 CREATE TABLE renewal_delays (
     limit_ms INTEGER PRIMARY KEY,        -- upper limit, in milliseconds; -1 for all above
-    renewals INTEGER NOT NULL            -- how many
+    renewals INTEGER NOT NULL,           -- how many
+    late_ms  INTEGER NOT NULL            -- how late they were, all together
 ) STRICT;
 
 -- Writes that came under a fence that was not current any more, to count them.
