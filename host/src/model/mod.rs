@@ -32,6 +32,7 @@ mod retention;
 mod runtime;
 #[cfg(test)]
 mod samples;
+pub mod schedule;
 mod signal;
 mod stale;
 mod time;
