@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Component, ComponentRecord, Consumer,
-    Created, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox,
-    Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Upkeep, Work,
+    Created, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage, KeptSchedule, Lookup,
+    NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope,
+    Steering, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
@@ -168,6 +169,20 @@ impl<S: Store> Outbox for FaultyStore<S> {
         pending(consumer: &str, limit: usize) -> Option<Vec<(EventId, Value)>>;
         acknowledge(consumer: &str, event_id: &str, at: Timestamp) -> Acknowledged;
         retire_consumer(name: &str, at: Timestamp, event: &AdminEvent) -> bool;
+    }
+}
+
+impl<S: Store> Schedules for FaultyStore<S> {
+    calls! {
+        add_schedule(new: &KeptSchedule, event: &AdminEvent) -> bool;
+        schedules(name: Option<&str>) -> Vec<KeptSchedule>;
+        due_schedules(now: Timestamp) -> Vec<KeptSchedule>;
+        next_fire() -> Option<Timestamp>;
+        steer_schedule(name: &str, steering: Steering, event: &AdminEvent) -> bool;
+        drop_schedule(name: &str, event: &AdminEvent) -> bool;
+        occurrences(name: &str, limit: usize) -> Vec<Occurrence>;
+        running_occurrences(name: &str, limit: usize) -> Vec<Entity>;
+        fire(fire: &Fire) -> Fired;
     }
 }
 

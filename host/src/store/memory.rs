@@ -3,6 +3,7 @@
 //! One lock, one copy of everything, look-ups by walking. Nothing is kept when it is dropped.
 
 mod outbox;
+mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +49,7 @@ struct State {
     components: Vec<Kept>,
     activations: Vec<Activation>,
     outbox: outbox::Kept,
+    schedules: schedules::Kept,
 }
 
 #[derive(Clone, Debug)]
@@ -395,6 +397,7 @@ impl State {
         self.works.remove(&row);
         self.keys.retain(|(scope, _), _| *scope != row);
         self.forget_dispatch(row);
+        self.forget_occurrence(row);
         self.record(std::slice::from_ref(event));
         Step::Wrote(Removed::Gone)
     }

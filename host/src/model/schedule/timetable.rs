@@ -22,7 +22,7 @@ pub const COUNTED: DurationMs = DurationMs::from_ms(366 * 86_400_000);
 #[derive(Clone, Debug)]
 pub enum Timetable {
     /// By a cron expression in a zone.
-    Cron(Expression, TimeZone),
+    Cron(Box<Expression>, TimeZone),
     /// By an interval: a positive length of time, counted from a moment.
     Every(DurationMs, Timestamp),
 }

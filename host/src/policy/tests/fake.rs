@@ -8,8 +8,9 @@ use crate::model::{
 };
 use crate::store::{
     Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Component, ComponentRecord, Consumer,
-    Created, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup, NewRun, OldRows, Outbox,
-    Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope, Store, StoreError, Upkeep, Work,
+    Created, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage, KeptSchedule, Lookup,
+    NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope,
+    Steering, Store, StoreError, Upkeep, Work,
 };
 
 /// Holds components and their descriptors; every other method is one that policies never call.
@@ -237,6 +238,44 @@ impl Outbox for FakeStore {
     }
 
     fn retire_consumer(&self, _: &str, _: Timestamp, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+}
+
+impl Schedules for FakeStore {
+    fn add_schedule(&self, _: &KeptSchedule, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn schedules(&self, _: Option<&str>) -> Result<Vec<KeptSchedule>, StoreError> {
+        never()
+    }
+
+    fn due_schedules(&self, _: Timestamp) -> Result<Vec<KeptSchedule>, StoreError> {
+        never()
+    }
+
+    fn next_fire(&self) -> Result<Option<Timestamp>, StoreError> {
+        never()
+    }
+
+    fn steer_schedule(&self, _: &str, _: Steering, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn drop_schedule(&self, _: &str, _: &AdminEvent) -> Result<bool, StoreError> {
+        never()
+    }
+
+    fn occurrences(&self, _: &str, _: usize) -> Result<Vec<Occurrence>, StoreError> {
+        never()
+    }
+
+    fn running_occurrences(&self, _: &str, _: usize) -> Result<Vec<Entity>, StoreError> {
+        never()
+    }
+
+    fn fire(&self, _: &Fire) -> Result<Fired, StoreError> {
         never()
     }
 }

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
-use super::{activation, consumers, entity, history, outbox, removal, reserve, runtime};
+use super::{activation, consumers, entity, history, outbox, removal, reserve, runtime, schedules};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Consumer, Created, EffectSet, Enqueued, Installation, JournalPage,
-    NewRun, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, StoreError,
+    Acknowledged, Activation, Applied, Binding, Consumer, Created, EffectSet, Enqueued, Fire, Fired, Installation,
+    JournalPage, KeptSchedule, NewRun, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Steering, StoreError,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -59,6 +59,10 @@ pub(super) enum Command {
     AddConsumer(Consumer, AdminEvent),
     RetireConsumer(String, Timestamp, AdminEvent),
     Acknowledge(String, String, Timestamp),
+    AddSchedule(Box<KeptSchedule>, AdminEvent),
+    SteerSchedule(String, Steering, AdminEvent),
+    DropSchedule(String, AdminEvent),
+    Fire(Box<Fire>),
 }
 
 /// What it came to.
@@ -71,6 +75,7 @@ pub(super) enum Answer {
     Count(usize),
     Enqueued(Enqueued),
     Acknowledged(Acknowledged),
+    Fired(Fired),
     Done,
 }
 
@@ -85,6 +90,7 @@ impl Answer {
             Self::Removed(removed) => matches!(removed, Removed::Gone),
             Self::Enqueued(enqueued) => matches!(enqueued, Enqueued::New(_)),
             Self::Acknowledged(acknowledged) => matches!(acknowledged, Acknowledged::New),
+            Self::Fired(fired) => matches!(fired, Fired::Made(_) | Fired::AlreadyFired),
             Self::Count(_) | Self::Done => true,
         }
     }
@@ -144,6 +150,10 @@ impl Command {
             Self::Acknowledge(name, event_id, at) => {
                 Answer::Acknowledged(consumers::acknowledge(db, name, event_id, *at)?)
             }
+            Self::AddSchedule(new, event) => Answer::Flag(schedules::add(db, new, event)?),
+            Self::SteerSchedule(name, steering, event) => Answer::Flag(schedules::steer(db, name, *steering, event)?),
+            Self::DropSchedule(name, event) => Answer::Flag(schedules::remove(db, name, event)?),
+            Self::Fire(fire) => Answer::Fired(schedules::fire(db, fire)?),
         })
     }
 
@@ -155,6 +165,7 @@ impl Command {
             Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => Some(&entity.reference.id),
             Self::AddRuntime(new, _) => Some(&new.owner.id),
             Self::Enqueue(new) => Some(&new.entity.reference.id),
+            Self::Fire(fire) => Some(&fire.new.entity.reference.id),
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
@@ -167,7 +178,10 @@ impl Command {
             | Self::DropBinding(..)
             | Self::AddConsumer(..)
             | Self::RetireConsumer(..)
-            | Self::Acknowledge(..) => None,
+            | Self::Acknowledge(..)
+            | Self::AddSchedule(..)
+            | Self::SteerSchedule(..)
+            | Self::DropSchedule(..) => None,
         }
     }
 
@@ -188,7 +202,11 @@ impl Command {
             | Self::DropBinding(..)
             | Self::AddConsumer(..)
             | Self::RetireConsumer(..)
-            | Self::Acknowledge(..) => false,
+            | Self::Acknowledge(..)
+            | Self::AddSchedule(..)
+            | Self::SteerSchedule(..)
+            | Self::DropSchedule(..)
+            | Self::Fire(_) => false,
         }
     }
 
@@ -214,6 +232,10 @@ impl Command {
             Self::AddConsumer(..) => "adding a consumer",
             Self::RetireConsumer(..) => "retiring a consumer",
             Self::Acknowledge(..) => "acknowledging an event",
+            Self::AddSchedule(..) => "adding a schedule",
+            Self::SteerSchedule(..) => "pausing or resuming a schedule",
+            Self::DropSchedule(..) => "removing a schedule",
+            Self::Fire(_) => "firing a schedule",
         }
     }
 }
