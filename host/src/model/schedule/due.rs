@@ -1,6 +1,6 @@
 //! What is due of a schedule now.
 
-use super::{Missed, Passed, Schedule, Timetable};
+use super::{Missed, Overlap, Passed, Schedule, Timetable};
 use crate::model::{DurationMs, Timestamp};
 
 /// How late a fire time is still on time. Whoever looks once a minute (`serve --once` from cron) is, with half a minute to
@@ -31,6 +31,32 @@ pub struct Lapse {
     pub last: Timestamp,
     /// How many.
     pub count: u64,
+}
+
+/// How many of a schedule wait for each other at most: each that waits names every one before it.
+pub const WAITING_MAX: usize = 100;
+
+/// What is done about a fire time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// Its work may be taken up.
+    Start,
+    /// Its work waits for those before it.
+    Wait,
+    /// It is skipped: one before it is at work, or too many wait.
+    Overlap,
+    /// It is skipped, with those before it that were missed.
+    Lapse,
+}
+
+/// What is done about a fire time while so many before it have not ended.
+pub fn course(overlap: Overlap, firing: &Firing, running: usize) -> Course {
+    match (&firing.lapse, overlap, running) {
+        (Some(_), _, _) => Course::Lapse,
+        (None, Overlap::Allow, _) | (None, Overlap::Skip | Overlap::Queue, 0) => Course::Start,
+        (None, Overlap::Skip, _) | (None, Overlap::Queue, WAITING_MAX..) => Course::Overlap,
+        (None, Overlap::Queue, _) => Course::Wait,
+    }
 }
 
 /// What is due of a schedule, in order: at most one lapse, then what is started. Empty when nothing is.

@@ -17,7 +17,7 @@ mod timetable;
 use serde::{Deserialize, Serialize};
 
 pub use cron::{CronProblem, EXAMPLE, Expression};
-pub use due::{CAUGHT_UP_MAX, Firing, Lapse, ON_TIME, due};
+pub use due::{CAUGHT_UP_MAX, Course, Firing, Lapse, ON_TIME, WAITING_MAX, course, due};
 pub use timetable::{COUNTED, Passed, Timetable};
 
 use super::{DurationMs, Timestamp};

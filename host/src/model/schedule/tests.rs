@@ -227,6 +227,32 @@ fn missed_fires_are_counted_exactly_by_each_policy() {
 }
 
 #[test]
+fn what_is_at_work_is_overlapped_waited_for_or_left_alone() {
+    let firing = |lapse: Option<Lapse>| Firing {
+        nominal: moment("2026-01-01T01:00:00Z"),
+        next: None,
+        lapse,
+    };
+    let courses = |overlap| [0, 1, WAITING_MAX - 1, WAITING_MAX].map(|running| course(overlap, &firing(None), running));
+    use Course::{Start, Wait};
+    assert_eq!(courses(Overlap::Allow), [Start; 4]);
+    assert_eq!(
+        courses(Overlap::Skip),
+        [Start, Course::Overlap, Course::Overlap, Course::Overlap]
+    );
+    assert_eq!(courses(Overlap::Queue), [Start, Wait, Wait, Course::Overlap]);
+    let at = moment("2026-01-01T01:00:00Z");
+    let lapse = Lapse {
+        first: at,
+        last: at,
+        count: 1,
+    };
+    for overlap in Overlap::ALL {
+        assert_eq!(course(overlap, &firing(Some(lapse.clone())), 1), Course::Lapse);
+    }
+}
+
+#[test]
 fn a_long_absence_starts_a_bounded_number_and_tells_of_the_rest() {
     let (schedule, timetable) = every_hour(Missed::All);
     let found = due(&schedule, &timetable, moment("2027-01-01T00:30:00Z"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fire::Submitted;
+use super::submitted::Submitted;
 use super::zone::{timetable, upcoming};
 use crate::error::Error;
 use crate::host::Host;

@@ -3,6 +3,7 @@
 //! ```text
 //! keep.rs   add, pause, resume, remove, look
 //! fire.rs   what is due of all of them, now: one function for the service, for `serve --once` and for workers
+//! submitted.rs  what a schedule starts, as it is stored
 //! zone.rs   cadences in time zones of this machine
 //! ```
 //!
@@ -11,8 +12,10 @@
 
 mod fire;
 mod keep;
+mod submitted;
 mod zone;
 
 pub use fire::{FiredNow, fire_due};
 pub use keep::{NewSchedule, ScheduleView, add, look, looks, pause, remove, resume};
+pub use submitted::{SCHEDULE_TAG, Submitted, Words};
 pub use zone::{cron_cadence, interval_cadence, zone};

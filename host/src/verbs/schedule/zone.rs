@@ -48,13 +48,10 @@ pub fn interval_cadence(every: DurationMs) -> Result<Cadence, Invalid> {
 ///
 /// # Errors
 /// The zone is not known here (any more), or the expression cannot be read.
-pub fn timetable(cadence: &Cadence, created_at: Timestamp) -> Result<Timetable, Invalid> {
+pub(super) fn timetable(cadence: &Cadence, created_at: Timestamp) -> Result<Timetable, Invalid> {
     Ok(match cadence {
         Cadence::Every(every) => Timetable::Every((*every).max(EVERY_MIN), created_at),
-        Cadence::Cron {
-            expression,
-            zone: name,
-        } => Timetable::Cron(Box::new(parsed(expression)?), zone(name)?),
+        Cadence::Cron { expression, zone: name } => Timetable::Cron(Box::new(parsed(expression)?), zone(name)?),
     })
 }
 
@@ -62,7 +59,7 @@ pub fn timetable(cadence: &Cadence, created_at: Timestamp) -> Result<Timetable, 
 ///
 /// # Errors
 /// As [`timetable`].
-pub fn upcoming(schedule: &Schedule, after: Timestamp, count: usize) -> Result<Vec<Timestamp>, Invalid> {
+pub(super) fn upcoming(schedule: &Schedule, after: Timestamp, count: usize) -> Result<Vec<Timestamp>, Invalid> {
     let timetable = timetable(&schedule.cadence, schedule.created_at)?;
     let first = timetable.next_after(after);
     let following = std::iter::successors(first, |moment| timetable.next_after(*moment));
@@ -100,7 +97,10 @@ mod tests {
         let refused = cron_cadence("0 25 * * *", "UTC").expect_err("no such hour");
         assert_eq!(
             (refused.code, refused.message.as_str()),
-            ("cron", "`0 25 * * *` is no cron expression: the hour `25` cannot be read")
+            (
+                "cron",
+                "`0 25 * * *` is no cron expression: the hour `25` cannot be read"
+            )
         );
         assert!(refused.hint.expect("a hint").contains(EXAMPLE));
         assert!(interval_cadence(DurationMs::from_ms(999)).is_err());

@@ -1,0 +1,183 @@
+//! What is due of all schedules, now.
+
+use serde_json::{Value, json};
+
+use super::submitted::Submitted;
+use super::zone::timetable;
+use crate::crash;
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::schedule::{Course, Firing, ON_TIME, Overlap, WAITING_MAX, course, due};
+use crate::model::{Entity, Invalid, Reference, Timestamp};
+use crate::store::{Created, Fire, Fired, KeptSchedule};
+use crate::verbs::create::{DRAWS_MAX, decided, policy_for};
+
+/// What was fired.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FiredNow {
+    /// Entities that a worker may take up, now or when what they wait for has ended.
+    pub submitted: usize,
+    /// Entities that tell of fire times that are skipped.
+    pub skipped: usize,
+    /// Schedules that could not be fired, and why: they stay where they are.
+    pub problems: Vec<String>,
+}
+
+/// Fires what is due of every schedule. Repeatable by anybody at any time, beside others that do the same; a schedule that
+/// fails keeps none of the others back.
+///
+/// # Errors
+/// The store failed; what was fired before is done.
+pub fn fire_due(host: &Host) -> Result<FiredNow, Error> {
+    let mut fired = FiredNow::default();
+    let now = host.now();
+    for kept in host.store().due_schedules(now)? {
+        match fire_schedule(host, &kept, now, &mut fired) {
+            Ok(()) => {}
+            Err(error @ Error::Store(_)) => return Err(error),
+            Err(error) => {
+                let name = &kept.schedule.name;
+                fired.problems.push(format!("schedule {name} cannot be fired: {error}"));
+            }
+        }
+    }
+    Ok(fired)
+}
+
+fn fire_schedule(host: &Host, kept: &KeptSchedule, now: Timestamp, so_far: &mut FiredNow) -> Result<(), Error> {
+    let schedule = &kept.schedule;
+    let step = Step {
+        host,
+        kept,
+        submitted: &Submitted::read(kept)?,
+        now,
+    };
+    let timetable = timetable(&schedule.cadence, schedule.created_at)?;
+    let mut stands = schedule.next_fire_at;
+    for firing in due(schedule, &timetable, now) {
+        let Some(expected) = stands else { break };
+        match step.fire(expected, &firing)? {
+            Fired::Made(entity) if entity.terminal => so_far.skipped += 1,
+            Fired::Made(_) => so_far.submitted += 1,
+            Fired::AlreadyFired => {}
+            // Somebody else is at it, or it was paused meanwhile.
+            Fired::Changed => break,
+            Fired::Refused(refused) => return Err(impossible(&refused).into()),
+        }
+        stands = firing.next;
+    }
+    Ok(())
+}
+
+/// A schedule at work.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    host: &'a Host,
+    kept: &'a KeptSchedule,
+    submitted: &'a Submitted,
+    now: Timestamp,
+}
+
+impl Step<'_> {
+    /// Deals with one fire time of the schedule, which stands where it is expected.
+    fn fire(&self, expected: Timestamp, firing: &Firing) -> Result<Fired, Error> {
+        let schedule = &self.kept.schedule;
+        let store = self.host.store();
+        let running = match (&firing.lapse, schedule.overlap) {
+            (None, Overlap::Skip | Overlap::Queue) => store.running_occurrences(&schedule.name, WAITING_MAX)?,
+            (Some(_), _) | (None, Overlap::Allow) => Vec::new(),
+        };
+        let mut as_what = match course(schedule.overlap, firing, running.len()) {
+            Course::Start | Course::Wait => Standing::Submitted,
+            Course::Overlap => Standing::Overlaps,
+            Course::Lapse => Standing::Lapsed,
+        };
+        let selected = policy_for(self.host, &self.submitted.kind, self.submitted.policy.as_deref())?;
+        for _ in 0..DRAWS_MAX {
+            let id = self.host.draw_id()?;
+            let evidence = self.evidence(firing, &running, &as_what);
+            let create = self.submitted.creation(&schedule.name, &id, &as_what, evidence);
+            let fire = Fire {
+                name: schedule.name.clone(),
+                expected,
+                nominal: firing.nominal,
+                next: firing.next,
+                new: decided(self.host, &create, &selected)?,
+            };
+            crash::point("schedule.decided");
+            let fired = store.fire(&fire)?;
+            crash::point("schedule.fired");
+            match fired {
+                Fired::Made(_) => {
+                    self.host.wake();
+                    self.host.remember_planned(&fire.new.planned);
+                }
+                Fired::Refused(Created::IdTaken) => continue,
+                Fired::Refused(Created::ParentMissing(parent) | Created::ParentClosed(parent))
+                    if !matches!(as_what, Standing::Parentless(_)) =>
+                {
+                    as_what = Standing::Parentless(parent);
+                    continue;
+                }
+                Fired::AlreadyFired | Fired::Changed | Fired::Refused(_) => {}
+            }
+            return Ok(fired);
+        }
+        Ok(Fired::Refused(Created::IdTaken))
+    }
+
+    /// What its first history row says of why.
+    fn evidence(&self, firing: &Firing, running: &[Entity], as_what: &Standing) -> Value {
+        let schedule = &self.kept.schedule;
+        let references = || {
+            running
+                .iter()
+                .map(|entity| entity.reference.to_string())
+                .collect::<Vec<_>>()
+        };
+        let mut evidence = json!({
+            "schedule": schedule.name,
+            "scheduled_at": firing.nominal.to_rfc3339(),
+            "late_ms": self.now.since(firing.nominal),
+        });
+        match as_what {
+            Standing::Submitted if running.is_empty() => {}
+            Standing::Submitted => evidence["waits_for"] = json!(references()),
+            Standing::Overlaps => {
+                evidence["overlap"] = json!(schedule.overlap);
+                evidence["running"] = json!(references());
+            }
+            Standing::Lapsed => {}
+            Standing::Parentless(parent) => evidence["parent"] = json!(parent.to_string()),
+        }
+        if let Some(lapse) = &firing.lapse {
+            evidence["missed"] = json!(schedule.missed);
+            evidence["count"] = json!(lapse.count);
+            evidence["first"] = json!(lapse.first.to_rfc3339());
+            evidence["last"] = json!(lapse.last.to_rfc3339());
+            evidence["on_time_ms"] = json!(ON_TIME);
+        }
+        evidence
+    }
+}
+
+/// As what the entity of a fire time is made.
+pub(super) enum Standing {
+    /// As work for a worker.
+    Submitted,
+    /// As a record that it would have overlapped.
+    Overlaps,
+    /// As a record of what was missed.
+    Lapsed,
+    /// As a record that what it is to be linked below is gone or has ended.
+    Parentless(Reference),
+}
+
+fn impossible(refused: &Created) -> Invalid {
+    let message = match refused {
+        Created::ParentMissing(parent) => format!("{parent} is not there"),
+        Created::ParentClosed(parent) => format!("{parent} has ended or is being stopped"),
+        Created::New { .. } | Created::KeyUsed { .. } | Created::IdTaken => "no free id was drawn".to_owned(),
+    };
+    Invalid::new("schedule", message, None)
+}
