@@ -122,6 +122,11 @@ impl From<&Error> for Failure {
             )),
             Error::ParentClosed { .. } => Self::new(Exit::REJECTED, "parent_closed", said)
                 .hint("start it without a parent, or below one that is alive"),
+            Error::UniqueKeyHeld { holder, .. } => Self::new(Exit::CONFLICT, "unique_key_held", said).hint(format!(
+                "`runwarden show {holder}` shows it; its end gives the key back"
+            )),
+            Error::LeaseLost { .. } => Self::new(Exit::CONFLICT, "fence", said),
+            Error::Succeeded { .. } => Self::new(Exit::CONFLICT, "succeeded", said),
             Error::InUse { uses, .. } => in_use(uses, said),
             Error::Store(store) => of_store(store, said).caused_by(store),
             Error::Policy(fault) => of_fault(fault, said).caused_by(fault),

@@ -29,4 +29,29 @@ impl Clock {
             Self::Set(ms) => Timestamp::from_ms(ms.load(Ordering::Relaxed)),
         }
     }
+
+    /// The boot clock: how long the machine has been up, sleep included. It never jumps. A clock that tests set stands for
+    /// both, and its offset is none.
+    pub(crate) fn since_boot(&self) -> SinceBoot {
+        match self {
+            Self::System => {
+                let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+                SinceBoot::Ms(
+                    time.tv_sec
+                        .saturating_mul(1_000)
+                        .saturating_add(time.tv_nsec / 1_000_000),
+                )
+            }
+            Self::Set(ms) => SinceBoot::Steady(Timestamp::from_ms(ms.load(Ordering::Relaxed))),
+        }
+    }
+}
+
+/// What a clock tells of elapsed time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SinceBoot {
+    /// Milliseconds of the boot clock: an offset makes steady time of them.
+    Ms(i64),
+    /// Steady time itself.
+    Steady(Timestamp),
 }

@@ -53,6 +53,30 @@ pub enum Error {
         /// The parent.
         parent: String,
     },
+    /// A live entity holds the unique key.
+    #[error("{holder} holds the unique key `{key}` and has not ended")]
+    UniqueKeyHeld {
+        /// The key.
+        key: String,
+        /// Who holds it.
+        holder: Reference,
+    },
+    /// The lease that a run was to be started for is somebody else's by now, or its row has ended.
+    #[error("the lease of {reference} under fence {fence} is lost")]
+    LeaseLost {
+        /// The row.
+        reference: Reference,
+        /// The fence that is not current any more.
+        fence: i64,
+    },
+    /// The attempt has a successor already.
+    #[error("{successor} goes on where {before} ended")]
+    Succeeded {
+        /// The attempt.
+        before: String,
+        /// Its successor.
+        successor: Reference,
+    },
     /// The component is in use and cannot be removed.
     #[error("component {digest} is in use")]
     InUse {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::bundled;
-use crate::clock::Clock;
+use crate::clock::{Clock, SinceBoot};
 use crate::error::Error;
-use crate::model::{Entity, Lifecycle, Planned, generate_id};
+use crate::model::{Entity, Lifecycle, Planned, Timestamp, generate_id};
 use crate::policy::{Limits, Policies, Selected};
 use crate::process::Place;
-use crate::store::{OpenMode, SqliteStore, Store, StoreError, Tuning};
+use crate::store::{Boot, OpenMode, SqliteStore, Store, StoreError, Tuning};
 use crate::wake::Wake;
 
 /// What a host needs to know; it reads no environment itself.
@@ -45,6 +45,8 @@ pub struct Host {
     place: OnceLock<Place>,
     /// Dispatches that this process put into the outbox and did not try yet.
     enqueued: Mutex<Vec<String>>,
+    /// What makes steady time of the boot clock, once it was needed.
+    steady_offset: OnceLock<i64>,
 }
 
 impl Host {
@@ -89,6 +91,7 @@ impl Host {
             bundled: OnceLock::new(),
             place: OnceLock::new(),
             enqueued: Mutex::default(),
+            steady_offset: OnceLock::new(),
         }
     }
 
@@ -108,8 +111,41 @@ impl Host {
     }
 
     /// The time of this command.
-    pub fn now(&self) -> crate::model::Timestamp {
+    pub fn now(&self) -> Timestamp {
         self.config.clock.now()
+    }
+
+    /// Steady time: what leases are measured by. It looks like the time of day when the machine's first lease of this boot
+    /// was taken, goes on while the machine sleeps, and never jumps, whatever becomes of the time of day. Two processes of a
+    /// machine agree on it.
+    ///
+    /// # Errors
+    /// The store cannot be read, or cannot keep the offset of this boot.
+    pub fn steady_now(&self) -> Result<Timestamp, Error> {
+        let ms = match self.config.clock.since_boot() {
+            SinceBoot::Steady(now) => return Ok(now),
+            SinceBoot::Ms(ms) => ms,
+        };
+        if let Some(offset) = self.steady_offset.get() {
+            return Ok(Timestamp::from_ms(ms.saturating_add(*offset)));
+        }
+        let place = self.place();
+        let boot = Boot {
+            boot_id: place.boot_id.clone().unwrap_or_default(),
+            time_namespace: place
+                .time_namespace
+                .and_then(|inode| i64::try_from(inode).ok())
+                .unwrap_or(0),
+        };
+        let offset = match self.store.steady_offset(&boot)? {
+            Some(offset) => offset,
+            None => self
+                .store
+                .keep_steady_offset(&boot, self.now().as_ms().saturating_sub(ms))?,
+        };
+        Ok(Timestamp::from_ms(
+            ms.saturating_add(*self.steady_offset.get_or_init(|| offset)),
+        ))
     }
 
     /// Tells everybody who waits that something changed.

@@ -23,4 +23,6 @@ pub use clock::Clock;
 pub use error::{Error, Use};
 pub use host::{Config, Host};
 pub use wake::{POLL, Wake, Watch, Watching};
-pub use work::{Contain, GRACE_DEFAULT, LOG_LIMIT_DEFAULT_BYTES, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};
+pub use work::{
+    Contain, GRACE_DEFAULT, LOG_LIMIT_DEFAULT_BYTES, LOG_LIMIT_MIN_BYTES, QueueTerms, StopBy, Variable, Work,
+};

@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Bytes, DurationMs};
+use crate::model::{Bytes, DurationMs, Timestamp};
 pub use crate::process::Contain;
+use crate::store::HeldLease;
 
 /// The grace period when none is given (SEMANTICS 10.20): from the first signal to KILL.
 pub const GRACE_DEFAULT: DurationMs = DurationMs::from_ms(10_000);
@@ -56,6 +57,28 @@ pub struct Work {
     /// How it was spawned, for health thresholds and envelopes.
     #[serde(default)]
     pub spawn_kind: Option<String>,
+    /// How it is queued, for work that waits for a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueTerms>,
+    /// The lease that it is run for, when a worker runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<HeldLease>,
+}
+
+/// How work is queued, beside what its row says: fixed when it is submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueTerms {
+    /// The kind of the run that a worker makes for each attempt.
+    pub run_kind: String,
+    /// Length of a lease; none: as its policy says.
+    #[serde(default)]
+    pub lease_ms: Option<DurationMs>,
+    /// How many starts; none: as its policy says.
+    #[serde(default)]
+    pub attempts: Option<i64>,
+    /// Not to be begun before, in wall time.
+    #[serde(default)]
+    pub not_before: Option<Timestamp>,
 }
 
 /// One environment variable of a specification.
@@ -107,6 +130,8 @@ impl Work {
             own_dirs: Vec::new(),
             resume_token: None,
             spawn_kind: None,
+            queue: None,
+            lease: None,
         }
     }
 

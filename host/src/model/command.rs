@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Actor, Fields, Reason, Reference, Tags};
+use super::{Actor, Fields, LeaseStep, Lineage, Queueing, Reason, Reference, Tags};
 
 /// Leave a terminal status or cross a missing edge, audited.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct Transition {
     pub idempotency_key: Option<String>,
     /// Leave a terminal status or cross a missing edge.
     pub overriding: Option<Override>,
+    /// What it does to the lease of leased work; none: nothing, whoever has it.
+    pub lease: Option<LeaseStep>,
 }
 
 impl Transition {
@@ -52,13 +54,14 @@ impl Transition {
             guards: Fields::new(),
             idempotency_key: None,
             overriding: None,
+            lease: None,
         }
     }
 
     /// The command as JSON without its key: what an idempotency key stands for.
     pub fn fingerprint(&self) -> Value {
         let overriding = self.overriding.as_ref().map(|o| json!([o.actor, o.justification]));
-        json!({
+        let mut fingerprint = json!({
             "target": self.target,
             "reason": self.reason,
             "actor": self.actor,
@@ -68,7 +71,11 @@ impl Transition {
             "patch": self.patch,
             "guards": self.guards,
             "override": overriding,
-        })
+        });
+        if let Some(lease) = &self.lease {
+            fingerprint["lease"] = lease.to_value();
+        }
+        fingerprint
     }
 }
 
@@ -101,6 +108,10 @@ pub struct Create {
     pub metadata: Value,
     /// Makes the command safe to repeat.
     pub idempotency_key: Option<String>,
+    /// How leased work is put into its queue.
+    pub queueing: Option<Queueing>,
+    /// The chain of attempts it goes on.
+    pub lineage: Option<Lineage>,
 }
 
 impl Create {
@@ -120,6 +131,8 @@ impl Create {
             notify_asked: Value::Null,
             metadata: Value::Null,
             idempotency_key: None,
+            queueing: None,
+            lineage: None,
         }
     }
 
@@ -141,6 +154,9 @@ impl Create {
         // Absent where nothing is asked: keys of stores that never heard of it stay those of the same commands.
         if !self.notify_asked.is_null() {
             fingerprint["notify_asked"] = self.notify_asked.clone();
+        }
+        if let Some(queueing) = &self.queueing {
+            fingerprint["queue"] = json!([queueing.queue, queueing.priority, queueing.unique_key, queueing.asked]);
         }
         fingerprint
     }

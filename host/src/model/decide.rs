@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::measure::measure_end;
 use super::{
-    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, NewEntity,
-    Override, Planned, PolicyPin, Reason, SameStatus, Structural, Timestamp, Transition, coerce, json_equal,
-    validate_id,
+    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, Lineage,
+    NewEntity, Override, Planned, PolicyPin, Queued, Queueing, Reason, SameStatus, Structural, Timestamp, Transition,
+    coerce, json_equal, validate_id,
 };
 
 /// What a command comes to.
@@ -49,7 +49,7 @@ impl Found {
 pub struct Conflict {
     /// What was found instead.
     pub found: Found,
-    /// `status`, `version`, `guard` or `lost_race`.
+    /// `status`, `version`, `fence`, `guard` or `lost_race`.
     pub code: &'static str,
     /// In words.
     pub message: String,
@@ -123,6 +123,10 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         after.set_field(name, value);
     }
     after.enter(lifecycle, &command.target);
+    if let Some(step) = &command.lease {
+        step.carry_out(&mut after);
+    }
+    after.line_up(lifecycle);
     measure_end(lifecycle, entity, &mut after, &fitted.patch, now);
     if after.terminal {
         after.unique_key = None;
@@ -193,6 +197,7 @@ pub fn create(
         tags: command.tags.clone(),
         unique_key: None,
         fence: 0,
+        queued: None,
         root: None,
         generation: 0,
         chain_parent: None,
@@ -204,6 +209,13 @@ pub fn create(
         entity.set_field(name, value);
     }
     entity.enter(lifecycle, &status.name);
+    if let Some(lineage) = &command.lineage {
+        continue_chain(&mut entity, lineage);
+    }
+    if let Some(queueing) = &command.queueing {
+        put_into_queue(&mut entity, queueing);
+        entity.line_up(lifecycle);
+    }
     let row = HistoryRow {
         id: EventId::new(store, &command.id, 1),
         reference: entity.reference.clone(),
@@ -226,6 +238,25 @@ pub fn create(
         parents: command.parents.clone(),
         key: None,
     })
+}
+
+fn put_into_queue(entity: &mut Entity, queueing: &Queueing) {
+    entity.queued = Some(Queued {
+        queue: queueing.queue.clone(),
+        priority: queueing.priority,
+        stage: None,
+    });
+    if !entity.terminal {
+        entity.unique_key.clone_from(&queueing.unique_key);
+        entity.structural.next_attempt_at = queueing.due_at;
+    }
+}
+
+fn continue_chain(entity: &mut Entity, lineage: &Lineage) {
+    entity.root = Some(lineage.root.clone());
+    entity.generation = lineage.generation;
+    entity.chain_parent = Some(lineage.chain_parent.clone());
+    entity.structural.lease_attempts = Some(lineage.lease_attempts);
 }
 
 impl Change {
@@ -406,6 +437,11 @@ fn expectations(entity: &Entity, command: &Transition, guards: &Fields) -> Optio
             "version",
             format!("expected version {expected}, found {}", entity.version),
         );
+    }
+    if let Some(fence) = command.lease.as_ref().and_then(|step| step.fence)
+        && fence != entity.fence
+    {
+        return conflict("fence", format!("written under fence {fence}, found {}", entity.fence));
     }
     let (name, wanted) = guards
         .iter()

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Lifecycle, Reference, Timestamp};
+use super::queueing::stage;
+use super::{Lifecycle, Queued, Reference, Timestamp};
 
 /// Companion fields by name, those of [`Structural`] excepted.
 pub type Fields = Map<String, Value>;
@@ -171,8 +172,10 @@ pub struct Entity {
     pub tags: Tags,
     /// Whoever holds this key is the only live one with it; none when it was released or never had one.
     pub unique_key: Option<String>,
-    /// The fence of the current lease; grows with every acquisition, 0 before the first.
+    /// The fence of the current lease; grows whenever the holder changes, 0 before the first.
     pub fence: i64,
+    /// Where leased work stands in its queue; none for what was put into none.
+    pub queued: Option<Queued>,
     /// The first of its chain of attempts.
     pub root: Option<String>,
     /// 0 for the first of a chain.
@@ -236,6 +239,7 @@ impl Entity {
             tags: self.tags.clone(),
             unique_key: self.unique_key.clone(),
             fence: self.fence,
+            queued: self.queued.clone(),
             root: self.root.clone(),
             generation: self.generation,
             chain_parent: self.chain_parent.clone(),
@@ -251,6 +255,14 @@ impl Entity {
         status.clone_into(&mut self.status);
         self.terminal = declared.is_some_and(|declared| declared.terminal);
         self.success = declared.is_some_and(|declared| declared.success);
+    }
+
+    /// Takes its place in its queue, once its status and its lease are what they will be.
+    pub(crate) fn line_up(&mut self, lifecycle: &Lifecycle) {
+        let stage = stage(lifecycle, self);
+        if let Some(queued) = &mut self.queued {
+            queued.stage = stage;
+        }
     }
 
     /// When something is due for it: the next attempt, or the end of its lease; none when nothing is, or it ended.

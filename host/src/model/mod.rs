@@ -19,12 +19,14 @@ mod envelope;
 mod handler;
 mod id;
 mod kill;
+pub mod lease;
 mod lifecycle;
 mod measure;
 mod nearest;
 mod notify;
 pub mod outbox;
 mod parameters;
+mod queueing;
 mod refusal;
 mod repair;
 mod resource;
@@ -73,7 +75,8 @@ pub use notify::{
     Source, TIMEOUT_DEFAULT, TIMEOUT_MAX, Transport, let_out,
 };
 pub use parameters::{check_given, filled};
-pub use refusal::rejection_event;
+pub use queueing::{LeaseChange, LeaseStep, Lineage, QUEUE_DEFAULT, Queued, Queueing, Stage};
+pub use refusal::{LATE_WRITE, late_write_event, rejection_event};
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
 pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};
 pub use retention::{

@@ -23,3 +23,26 @@ pub fn rejection_event(entity: &Entity, command: &Transition, refusal: &Refusal,
         }),
     }
 }
+
+/// The action of audit rows about a write under a fence that is not current any more.
+pub const LATE_WRITE: &str = "lease_write_refused";
+
+/// The audit row of a write by somebody who lost the row before.
+pub fn late_write_event(entity: &Entity, command: &Transition, now: Timestamp) -> AdminEvent {
+    AdminEvent {
+        id: 0,
+        at: now,
+        action: LATE_WRITE.to_owned(),
+        target: Some(entity.reference.to_string()),
+        actor: command.actor.to_string(),
+        details: json!({
+            "fence": command.lease.as_ref().and_then(|step| step.fence),
+            "current_fence": entity.fence,
+            "leased_by": entity.structural.leased_by,
+            "status": entity.status,
+            "attempted_status": command.target,
+            "reason_code": command.reason.code,
+            "evidence": command.reason.evidence,
+        }),
+    }
+}

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::model::{Reference, RuntimeState};
     use crate::store::MemoryStore;
-    use crate::store::samples::{moment, new_entity, new_run};
+    use crate::store::samples::{moment, new_entity, new_runtime};
 
     const END: Timestamp = moment(0);
 
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn nothing_goes_that_is_alive_or_can_be_taken_up_again_however_old() {
         let runtime = |state, token: Option<&str>| {
-            let mut runtime = new_run(&Reference::new("run", "r")).runtime;
+            let mut runtime = new_runtime(&Reference::new("run", "r"));
             runtime.state = state;
             runtime.resume_token = token.map(str::to_owned);
             runtime
@@ -263,7 +263,7 @@ mod tests {
                 "FAILED" | "CANCELLED" => "bad",
                 _ => "live",
             };
-            let mut runtime = new_run(&Reference::new("run", "r")).runtime;
+            let mut runtime = new_runtime(&Reference::new("run", "r"));
             runtime.state = RuntimeState::Stopped;
             runtime.resume_token = (case["resume_token"] == true).then(|| "again".to_owned());
             let (expected, why) = match (state, &runtime.resume_token) {

@@ -25,6 +25,7 @@ pub(super) fn entity(kind: &str, status: &str) -> Entity {
         tags: Tags::new(),
         unique_key: None,
         fence: 0,
+        queued: None,
         root: None,
         generation: 0,
         chain_parent: None,

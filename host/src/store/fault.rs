@@ -5,14 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{
-    Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Component, ComponentRecord, Consumer,
-    Created, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage, KeptSchedule, Lookup,
-    NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope,
-    Steering, Store, StoreError, Upkeep, Work,
+    Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Boot, Component, ComponentRecord,
+    Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage,
+    KeptSchedule, Lookup, NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState,
+    ReadyQuery, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope, StagedQuery, Steering,
+    Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
-    Resource, Runtime, Timestamp,
+    Resource, Runtime, Stage, Timestamp,
 };
 
 /// When a call fails.
@@ -116,6 +117,7 @@ impl<S: Store> Store for FaultyStore<S> {
         data_version() -> i64;
         create(new: &NewEntity, run: Option<&NewRun>) -> Created;
         apply(effects: &EffectSet) -> Applied;
+        apply_all(effects: &[EffectSet]) -> Vec<Applied>;
         add_runtime(runtime: &Runtime, event: &AdminEvent) -> RuntimeAdded;
         update_runtimes(updates: &[RuntimeUpdate]) -> ();
         record(events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> ();
@@ -355,5 +357,28 @@ mod tests {
                 assert_eq!(left(&store), expected, "call {call} failed {when:?}");
             }
         }
+    }
+}
+
+impl<S: Store> Queue for FaultyStore<S> {
+    calls! {
+        ready(query: &ReadyQuery) -> Vec<Entity>;
+        staged_due(query: &StagedQuery) -> Vec<Entity>;
+        next_staged_due(stage: Stage) -> Option<Timestamp>;
+        renew(renewals: &[Renewal]) -> Vec<Renewed>;
+        renewal_delays() -> Vec<(Option<i64>, u64)>;
+        dependencies(row: &Entity) -> Vec<Dependency>;
+        awaiting_ended(limit: usize) -> Vec<Entity>;
+        looked_at(row: &Entity) -> ();
+        queues() -> Vec<QueueState>;
+        put_queue(queue: &QueueSetup, event: &AdminEvent) -> ();
+        put_worker(worker: &Worker) -> ();
+        drop_worker(holder: &str) -> ();
+        workers() -> Vec<Worker>;
+        worker(holder: &str) -> Option<Worker>;
+        steady_offset(boot: &Boot) -> Option<i64>;
+        keep_steady_offset(boot: &Boot, offset_ms: i64) -> i64;
+        late_writes() -> u64;
+        successor(row: &Entity) -> Option<Entity>;
     }
 }

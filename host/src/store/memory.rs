@@ -3,6 +3,7 @@
 //! One lock, one copy of everything, look-ups by walking. Nothing is kept when it is dropped.
 
 mod outbox;
+mod queue;
 mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,7 +17,8 @@ use super::{
     Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
-    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reference, Resource, Runtime, Timestamp,
+    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, Reference, Resource, Runtime,
+    Timestamp,
 };
 
 /// A store in memory.
@@ -49,6 +51,7 @@ struct State {
     components: Vec<Kept>,
     activations: Vec<Activation>,
     outbox: outbox::Kept,
+    queue: queue::Kept,
     schedules: schedules::Kept,
 }
 
@@ -92,6 +95,14 @@ impl MemoryStore {
             Step::WroteNothing(answer) => Ok(answer),
         }
     }
+}
+
+/// A queue and a priority are fixed at creation; where work stands in it is not.
+fn after_queued(before: Option<Queued>, after: Option<&Queued>) -> Option<Queued> {
+    before.map(|fixed| Queued {
+        stage: after.and_then(|queued| queued.stage),
+        ..fixed
+    })
 }
 
 enum Step<T> {
@@ -198,6 +209,9 @@ impl State {
         if self.ids.contains_key(&reference.id) {
             return Ok(Step::WroteNothing(Created::IdTaken));
         }
+        if let Some(answer) = self.refusal(&new.entity, run) {
+            return Ok(Step::WroteNothing(answer));
+        }
         let mut parents = Vec::with_capacity(new.parents.len());
         for parent in &new.parents {
             let Some(found) = self.by_reference(parent) else {
@@ -214,8 +228,17 @@ impl State {
             }
             parents.push(found.row);
         }
+        let awaited = match self.awaited(run.map_or(&[], |run| &run.after)) {
+            Ok(awaited) => awaited
+                .into_iter()
+                .map(|on| (on.row, on.terminal.then_some(on.success)))
+                .collect(),
+            Err(missing) => return Ok(Step::WroteNothing(Created::AwaitedMissing(missing))),
+        };
+        let awaited: Vec<(i64, Option<bool>)> = awaited;
         let entity = self.add(&new.entity, &new.row, new.event.as_ref())?;
         let row = entity.row;
+        self.await_all(row, &awaited);
         self.links.extend(parents.into_iter().map(|parent| (parent, row)));
         self.plan(&entity, &new.planned)?;
         self.record(&new.admin);
@@ -229,7 +252,7 @@ impl State {
             };
             self.keys.insert((0, key.key.clone()), used);
         }
-        let runtime_id = run.map(|run| self.add_run(&entity, run));
+        let runtime_id = run.and_then(|run| self.add_run(&entity, run));
         Ok(Step::Wrote(Created::New {
             entity: Box::new(entity),
             runtime_id,
@@ -247,25 +270,29 @@ impl State {
         self.append(row, event)?;
         self.ids.insert(entity.reference.id.clone(), entity.row);
         self.entities.insert(entity.row, entity.clone());
+        if let Some(before) = &entity.chain_parent {
+            self.take_over_occurrence(before, entity.row);
+        }
         Ok(entity)
     }
 
-    fn add_run(&mut self, entity: &Entity, run: &NewRun) -> i64 {
+    fn add_run(&mut self, entity: &Entity, run: &NewRun) -> Option<i64> {
         self.works.insert(entity.row, run.work.clone());
+        let new = run.runtime.as_ref()?;
         for directory in &run.directories {
             self.resources_made += 1;
             let resource = Resource {
                 id: self.resources_made,
                 owner: entity.reference.clone(),
                 directory: directory.clone(),
-                created_at: run.runtime.created_at,
+                created_at: new.created_at,
             };
             self.resources.insert(resource.id, resource);
         }
-        self.keep_runtime(Runtime {
+        Some(self.keep_runtime(Runtime {
             owner: entity.reference.clone(),
-            ..run.runtime.clone()
-        })
+            ..new.clone()
+        }))
     }
 
     fn keep_runtime(&mut self, runtime: Runtime) -> i64 {
@@ -306,6 +333,9 @@ impl State {
             return Ok(Step::WroteNothing(Applied::Lost(found)));
         };
         let after = self.merge(&before, change)?;
+        if let Some(why) = self.refused(&before, &after) {
+            return Ok(Step::WroteNothing(Applied::NoRoom(why)));
+        }
         self.key_is_free(&after)?;
         self.dedup_key_is_free(&before, &after)?;
         self.append(&change.row, change.event.as_ref())?;
@@ -328,6 +358,11 @@ impl State {
                 },
             );
         }
+        if after.terminal && !before.terminal {
+            let successor = effects.successor.as_ref();
+            let successor = successor.map(|new| self.succeed(&after, new)).transpose()?;
+            self.note_end(&after, successor);
+        }
         Ok(Step::Wrote(Applied::Written))
     }
 
@@ -342,6 +377,7 @@ impl State {
             generation: fixed.generation,
             chain_parent: fixed.chain_parent,
             notify: fixed.notify,
+            queued: after_queued(fixed.queued, change.after.queued.as_ref()),
             created_at: fixed.created_at,
             policy: self.pin(&change.after.policy.digest)?,
             ..change.after.clone()
@@ -395,6 +431,7 @@ impl State {
         self.entities.remove(&row);
         self.links.retain(|(parent, child)| *parent != row && *child != row);
         self.works.remove(&row);
+        self.forget_dependencies(row);
         self.keys.retain(|(scope, _), _| *scope != row);
         self.forget_dispatch(row);
         self.forget_occurrence(row);
@@ -509,6 +546,27 @@ impl Store for MemoryStore {
 
     fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError> {
         self.commit(|state| state.apply(effects))
+    }
+
+    fn apply_all(&self, effects: &[EffectSet]) -> Result<Vec<Applied>, StoreError> {
+        self.commit(|state| {
+            let mut all = Vec::with_capacity(effects.len());
+            for one in effects {
+                let mut copy = state.clone();
+                all.push(match copy.apply(one)? {
+                    Step::Wrote(applied) => {
+                        *state = copy;
+                        applied
+                    }
+                    Step::WroteNothing(applied) => applied,
+                });
+            }
+            Ok(if all.contains(&Applied::Written) {
+                Step::Wrote(all)
+            } else {
+                Step::WroteNothing(all)
+            })
+        })
     }
 
     fn add_runtime(&self, runtime: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, StoreError> {

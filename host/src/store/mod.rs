@@ -15,6 +15,7 @@ mod memory;
 mod outbox;
 #[cfg(test)]
 mod property;
+mod queue;
 mod records;
 mod schedules;
 mod sqlite;
@@ -25,6 +26,10 @@ pub use fault::{FaultyStore, PlannedFault, When};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
+pub use queue::{
+    Boot, Dependency, HeldLease, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal,
+    Renewed, StagePlace, StagedQuery, Successor, Worker,
+};
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
@@ -37,7 +42,7 @@ use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resourc
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
-pub trait Store: Outbox + Schedules {
+pub trait Store: Outbox + Queue + Schedules {
     /// The store's own random name, of which event ids are made; drawn once when the store is made.
     fn name(&self) -> &str;
 
@@ -47,13 +52,12 @@ pub trait Store: Outbox + Schedules {
     /// The store cannot be read.
     fn data_version(&self) -> Result<i64, StoreError>;
 
-    /// Makes an entity with its first history row, links, and (for a run) its runtime row and work: one commit.
-    /// Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s other answers:
-    /// the key, the id, the parents.
+    /// Makes an entity with its first history row, links, and what it brings along (work, a runtime row, what it waits
+    /// for): one commit. Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s
+    /// other answers.
     ///
     /// # Errors
-    /// The store failed, the policy it is pinned to is not installed, or its unique key is held by another; nothing was
-    /// written.
+    /// The store failed, or the policy it is pinned to is not installed; nothing was written.
     fn create(&self, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, StoreError>;
 
     /// Applies a decided change: compare-and-set on the version, history, event, audit rows, key and runtime rows in
@@ -64,6 +68,12 @@ pub trait Store: Outbox + Schedules {
     /// # Errors
     /// The store failed, or a policy it names is not installed; nothing was written.
     fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError>;
+
+    /// Applies several decided changes, of different entities, in one commit; each by itself, as [`Store::apply`] would.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn apply_all(&self, effects: &[EffectSet]) -> Result<Vec<Applied>, StoreError>;
 
     /// Adds a runtime row to an entity that was there before it, with its audit row. Nothing is written unless the
     /// answer is [`RuntimeAdded::New`]: an entity has at most one runtime that is not stopped.

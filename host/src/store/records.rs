@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::{HeldLease, NoRoom, Successor};
+
 use crate::model::{
     AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent,
     Timestamp,
@@ -25,15 +27,19 @@ pub struct Belongings {
     pub work: Option<Work>,
 }
 
-/// What a creation adds when the entity is a run.
+/// What a creation adds when the entity has work to do: now, as a run, or later, in a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRun {
-    /// Its runtime row, in state `starting`.
-    pub runtime: Runtime,
+    /// The runtime row of a run, in state `starting`; none for what only waits for a worker.
+    pub runtime: Option<Runtime>,
     /// Its work specification.
     pub work: Work,
     /// Directories that belong to it: absolute paths.
     pub directories: Vec<Vec<u8>>,
+    /// The lease that it is run for: it is made only while that is current.
+    pub lease: Option<HeldLease>,
+    /// What it waits for; all of it has to succeed.
+    pub after: Vec<Reference>,
 }
 
 /// Components, activations and audit rows of one commit.
@@ -56,6 +62,8 @@ pub struct EffectSet {
     pub runtimes: Vec<RuntimeUpdate>,
     /// How the destination of a delivery did, when this is the outcome of an attempt.
     pub destination: Option<DestinationHealth>,
+    /// The attempt that follows this one.
+    pub successor: Option<Successor>,
 }
 
 /// A write to one runtime row; what is none stays.
@@ -153,6 +161,14 @@ pub enum Created {
     ParentMissing(Reference),
     /// A parent is terminal or is being stopped: nothing may be started below it.
     ParentClosed(Reference),
+    /// What it is to wait for does not exist.
+    AwaitedMissing(Reference),
+    /// This live entity holds its unique key.
+    UniqueKeyHeld(Box<Entity>),
+    /// The lease it is to be run for is not current any more.
+    LeaseLost,
+    /// The one before it in its chain has this successor already.
+    SucceededBy(Box<Entity>),
 }
 
 /// How a runtime row was added to an entity.
@@ -175,6 +191,8 @@ pub enum Applied {
     Written,
     /// Another writer was first; the entity as it is now, or none when it was removed.
     Lost(Option<Box<Entity>>),
+    /// Its queue admits nobody now; nothing was written.
+    NoRoom(NoRoom),
 }
 
 /// Which rows of an entity leave the inventory.

@@ -101,6 +101,7 @@ pub fn new_entity(store: &dyn Store, kind: &str, id: &str) -> NewEntity {
         tags: Tags::new(),
         unique_key: None,
         fence: 0,
+        queued: None,
         root: None,
         generation: 0,
         chain_parent: None,
@@ -204,6 +205,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         change,
         runtimes: Vec::new(),
         destination: None,
+        successor: None,
     }
 }
 
@@ -238,7 +240,18 @@ pub enum Success {
 
 /// The runtime row and work of a new run.
 pub fn new_run(owner: &Reference) -> NewRun {
-    let runtime = Runtime {
+    NewRun {
+        runtime: Some(new_runtime(owner)),
+        work: Work(json!({"argv": ["true", owner.id]})),
+        directories: vec![format!("/own/{}", owner.id).into_bytes()],
+        lease: None,
+        after: Vec::new(),
+    }
+}
+
+/// The runtime row of a run that is being started.
+pub fn new_runtime(owner: &Reference) -> Runtime {
+    Runtime {
         id: 0,
         owner: owner.clone(),
         kind: RuntimeKind::Local,
@@ -259,11 +272,6 @@ pub fn new_run(owner: &Reference) -> NewRun {
         stop_intent: None,
         created_at: moment(10),
         updated_at: moment(10),
-    };
-    NewRun {
-        runtime,
-        work: Work(json!({"argv": ["true", owner.id]})),
-        directories: vec![format!("/own/{}", owner.id).into_bytes()],
     }
 }
 

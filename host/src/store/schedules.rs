@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Created, StoreError};
+use super::{Created, NewRun, StoreError};
 use crate::model::schedule::Schedule;
-use crate::model::{AdminEvent, Entity, NewEntity, Timestamp};
+use crate::model::{AdminEvent, Entity, NewEntity, Reference, Timestamp};
 
 /// What a store does for schedules. A part of [`super::Store`]; the same rules hold: a method is one business step in one
 /// transaction, a lost race is a value.
@@ -112,6 +112,10 @@ pub struct Fire {
     pub next: Option<Timestamp>,
     /// What stands for it.
     pub new: NewEntity,
+    /// What it brings along, when it is work for a worker.
+    pub work: Option<NewRun>,
+    /// What it waits for, however that ends.
+    pub behind: Vec<Reference>,
 }
 
 /// How a fire time came out.

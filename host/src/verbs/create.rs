@@ -76,7 +76,8 @@ pub(crate) fn make(
     for draw in 1.. {
         let new = decided(host, &command, selected)?;
         crash::point("create.decided");
-        match host.store().create(&new, run(&new).as_ref())? {
+        let run = run(&new);
+        match host.store().create(&new, run.as_ref())? {
             Created::New { entity, runtime_id } => {
                 crash::point("create.committed");
                 host.wake();
@@ -99,7 +100,22 @@ pub(crate) fn make(
             Created::KeyUsed { .. } => {
                 return Err(other_command(command.idempotency_key.as_deref().unwrap_or_default()).into());
             }
-            Created::ParentMissing(parent) => return Err(host.not_found(&parent.to_string())),
+            Created::ParentMissing(missing) | Created::AwaitedMissing(missing) => {
+                return Err(host.not_found(&missing.to_string()));
+            }
+            Created::UniqueKeyHeld(holder) => {
+                return Err(Error::UniqueKeyHeld {
+                    key: new.entity.unique_key.unwrap_or_default(),
+                    holder: holder.reference,
+                });
+            }
+            Created::LeaseLost => return Err(lease_lost(run)),
+            Created::SucceededBy(successor) => {
+                return Err(Error::Succeeded {
+                    before: new.entity.chain_parent.unwrap_or_default(),
+                    successor: successor.reference,
+                });
+            }
             Created::ParentClosed(parent) => {
                 return Err(Error::ParentClosed {
                     parent: parent.to_string(),
@@ -131,6 +147,15 @@ pub(crate) fn decided(host: &Host, command: &Create, selected: &Selected) -> Res
         command_digest: digest(command),
     });
     Ok(new)
+}
+
+/// That the lease a run was to be made for is not current any more.
+fn lease_lost(run: Option<NewRun>) -> Error {
+    let lease = run.and_then(|run| run.lease).expect("a lease that was asked for");
+    Error::LeaseLost {
+        reference: lease.reference,
+        fence: lease.fence,
+    }
 }
 
 fn digest(command: &Create) -> String {

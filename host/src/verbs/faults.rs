@@ -87,9 +87,10 @@ fn ended_run(host: &Host) {
         &selected,
         |new| {
             let mut run: NewRun = new_run(&new.entity.reference);
-            run.runtime.attempt_token = "t".to_owned();
-            run.runtime.run_dir = Some(directory.clone().into_os_string().into_encoded_bytes());
-            run.runtime.stop_intent = None;
+            let runtime = run.runtime.as_mut().expect("a run has a runtime");
+            runtime.attempt_token = "t".to_owned();
+            runtime.run_dir = Some(directory.clone().into_os_string().into_encoded_bytes());
+            runtime.stop_intent = None;
             Some(run)
         },
     );

@@ -107,9 +107,11 @@ pub fn run(host: &Host, start: Start) -> Result<Begun, Error> {
     let containing = containing(&start, &token)?;
     let made = make(host, &creation(&start, &rule.start), start.id, &selected, |new| {
         Some(NewRun {
-            runtime: runtime(host, new, &start, &token),
+            runtime: Some(runtime(host, new, &start, &token)),
             work: stored(&start.work),
             directories: start.work.own_dirs.iter().map(|path| path.0.clone()).collect(),
+            lease: start.work.lease.clone(),
+            after: Vec::new(),
         })
     })?;
     let Some(runtime_id) = made.runtime_id.filter(|_| !made.replayed) else {

@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
     Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal,
-    Transition, decide, envelope, let_out, rejection_event, validate,
+    Transition, decide, envelope, late_write_event, let_out, rejection_event, validate,
 };
 use crate::policy::sha256_hex;
-use crate::store::{Applied, EffectSet, RuntimeUpdate, Scope};
+use crate::store::{Applied, EffectSet, NoRoom, RuntimeUpdate, Scope, Successor};
 use crate::verbs::guarded::ask_guard;
 use crate::verbs::outbox::plan;
 
@@ -24,6 +24,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) runtimes: &'a [RuntimeUpdate],
     /// How the destination of a delivery did.
     pub(crate) destination: Option<&'a DestinationHealth>,
+    /// The attempt that follows the one that ends.
+    pub(crate) successor: Option<&'a Successor>,
 }
 
 impl Beside<'_> {
@@ -31,6 +33,7 @@ impl Beside<'_> {
     pub(crate) const NOTHING: Self = Self {
         runtimes: &[],
         destination: None,
+        successor: None,
     };
 }
 
@@ -39,7 +42,7 @@ impl<'a> Beside<'a> {
     pub(crate) const fn runtimes(runtimes: &'a [RuntimeUpdate]) -> Self {
         Self {
             runtimes,
-            destination: None,
+            ..Self::NOTHING
         }
     }
 }
@@ -111,40 +114,19 @@ pub(crate) fn write(
         if let Some(replay) = replayed(host, &entity, command)? {
             return Ok(replay);
         }
-        let mut change = match admitted(host, &lifecycle, &entity, command)? {
-            Admission::Change(change) => change,
-            Admission::Conflict(conflict) => return Ok(TransitionOutcome::Conflict(conflict)),
-            Admission::Refused(refusal, guarded) => {
-                let mut event = rejection_event(&entity, command, &refusal, host.now());
-                if !guarded.is_null() {
-                    event.details["guarded"] = guarded;
-                }
-                // The audit row of a refusal is committed before the answer.
-                host.store().record(&[event], beside.runtimes)?;
-                return Ok(TransitionOutcome::Rejected(refusal));
-            }
-        };
-        change.event = event(host, &lifecycle, &change)?;
-        if let Some(event) = &change.event {
-            let (planned, audit) = plan(host, &entity.reference, &entity.notify, event)?;
-            change.planned = planned;
-            change.admin.extend(audit);
-        }
-        let effects = EffectSet {
-            change: *change,
-            runtimes: beside.runtimes.to_vec(),
-            destination: beside.destination.cloned(),
+        let effects = match effects(host, &lifecycle, &entity, command, beside)? {
+            Prepared::Effects(effects) => effects,
+            Prepared::Outcome(outcome) => return Ok(outcome),
         };
         crash::point("transition.decided");
         match host.store().apply(&effects)? {
             Applied::Written => {
                 crash::point("transition.committed");
-                host.wake();
-                host.remember_planned(&effects.change.planned);
-                return Ok(applied(&effects.change, effects.change.event.as_ref(), &entity));
+                return Ok(committed(host, &effects, &entity));
             }
             Applied::Lost(None) => return Err(host.not_found(&entity.reference.to_string())),
             Applied::Lost(Some(current)) => entity = *current,
+            Applied::NoRoom(why) => return Ok(no_room(&entity, why)),
         }
     }
     let found = Found::of(&entity);
@@ -154,6 +136,117 @@ pub(crate) fn write(
         code: "lost_race",
         message,
     }))
+}
+
+/// Moves several entities, each from the version given, in one commit: which of them came out how, in their order. Nothing
+/// is decided again for those that others were faster with: they are conflicts.
+#[cfg_attr(not(test), expect(dead_code, reason = "claims come next"))]
+pub(crate) fn write_all(host: &Host, commands: &[(Entity, Transition)]) -> Result<Vec<TransitionOutcome>, Error> {
+    let mut outcomes = Vec::with_capacity(commands.len());
+    let mut prepared = Vec::new();
+    for (entity, command) in commands {
+        let lifecycle = host.lifecycle(entity)?;
+        validate(&lifecycle, command)?;
+        outcomes.push(match effects(host, &lifecycle, entity, command, &Beside::NOTHING)? {
+            Prepared::Outcome(outcome) => Some(outcome),
+            Prepared::Effects(effects) => {
+                prepared.push(*effects);
+                None
+            }
+        });
+    }
+    crash::point("transition.decided");
+    let applied = if prepared.is_empty() {
+        Vec::new()
+    } else {
+        host.store().apply_all(&prepared)?
+    };
+    crash::point("transition.committed");
+    let mut applied = prepared.iter().zip(applied);
+    let outcomes = outcomes.into_iter().zip(commands).map(|(known, (entity, _))| {
+        known.or_else(|| {
+            let (effects, applied) = applied.next()?;
+            Some(match applied {
+                Applied::Written => committed(host, effects, entity),
+                Applied::NoRoom(why) => no_room(entity, why),
+                Applied::Lost(_) => TransitionOutcome::Conflict(Conflict {
+                    found: Found::of(entity),
+                    code: "lost_race",
+                    message: "another writer was first".to_owned(),
+                }),
+            })
+        })
+    });
+    Ok(outcomes
+        .map(|outcome| outcome.expect("each command has an outcome"))
+        .collect())
+}
+
+/// A command that was judged: what is to be written, or how it came out without a write.
+enum Prepared {
+    Effects(Box<EffectSet>),
+    Outcome(TransitionOutcome),
+}
+
+/// Judges a command; what it comes to without a write is told at once, with its audit row.
+fn effects(
+    host: &Host,
+    lifecycle: &Lifecycle,
+    entity: &Entity,
+    command: &Transition,
+    beside: &Beside<'_>,
+) -> Result<Prepared, Error> {
+    let mut change = match admitted(host, lifecycle, entity, command)? {
+        Admission::Change(change) => change,
+        Admission::Conflict(conflict) => {
+            if conflict.code == "fence" {
+                // Whoever wrote has lost the row without knowing: told in the audit rows, and counted.
+                host.store()
+                    .record(&[late_write_event(entity, command, host.now())], &[])?;
+            }
+            return Ok(Prepared::Outcome(TransitionOutcome::Conflict(conflict)));
+        }
+        Admission::Refused(refusal, guarded) => {
+            let mut event = rejection_event(entity, command, &refusal, host.now());
+            if !guarded.is_null() {
+                event.details["guarded"] = guarded;
+            }
+            // The audit row of a refusal is committed before the answer.
+            host.store().record(&[event], beside.runtimes)?;
+            return Ok(Prepared::Outcome(TransitionOutcome::Rejected(refusal)));
+        }
+    };
+    change.event = event(host, lifecycle, &change)?;
+    if let Some(event) = &change.event {
+        let (planned, audit) = plan(host, &entity.reference, &entity.notify, event)?;
+        change.planned = planned;
+        change.admin.extend(audit);
+    }
+    Ok(Prepared::Effects(Box::new(EffectSet {
+        change: *change,
+        runtimes: beside.runtimes.to_vec(),
+        destination: beside.destination.cloned(),
+        successor: beside.successor.cloned(),
+    })))
+}
+
+/// What a commit means for everybody else, and for the caller.
+fn committed(host: &Host, effects: &EffectSet, before: &Entity) -> TransitionOutcome {
+    host.wake();
+    host.remember_planned(&effects.change.planned);
+    applied(&effects.change, effects.change.event.as_ref(), before)
+}
+
+fn no_room(entity: &Entity, why: NoRoom) -> TransitionOutcome {
+    let message = match why {
+        NoRoom::Paused => "its queue is paused",
+        NoRoom::Full => "as many as may of its queue are held",
+    };
+    TransitionOutcome::Conflict(Conflict {
+        found: Found::of(entity),
+        code: "no_room",
+        message: message.to_owned(),
+    })
 }
 
 /// What policy and guard say, before anything is written.

@@ -87,7 +87,7 @@ mod tests {
         let command = Create::new("run", "r", Actor::new("operator", "tests"));
         let pin = samples::pin();
         let made = create(&lifecycle, &pin, &command, "store", Timestamp::from_ms(1)).expect("it is valid");
-        let mut runtime = samples::new_run(&made.entity.reference).runtime;
+        let mut runtime = samples::new_runtime(&made.entity.reference);
         let mut wanted = |at: Option<i64>| {
             runtime.stop_intent = at.map(|at| StopIntent {
                 actor: Actor::new("operator", "tests"),

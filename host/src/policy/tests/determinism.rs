@@ -6,7 +6,7 @@ use runwarden_test_guests::{Mode, hostile};
 
 use wasmtime::component::Component;
 
-use super::fake::FakeStore;
+use super::fake::Components;
 use super::guests::prepared;
 use crate::policy::calls::Callable;
 use crate::policy::engine::engine;
@@ -70,10 +70,10 @@ fn a_command_that_reads_descriptors_makes_no_engine() {
         return;
     }
     let bundled = &runwarden_bundled::POLICIES[0];
-    let mut store = FakeStore::default();
+    let mut store = Components::default();
     store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
     let directory = tempfile::tempdir().unwrap();
-    let policies = Policies::new(Arc::new(store), directory.path(), Limits::DEFAULT);
+    let policies = Policies::new(Arc::new(store.into_store()), directory.path(), Limits::DEFAULT);
     let lifecycle = policies.lifecycle(bundled.digest).unwrap().unwrap();
     assert!(policies.installed(bundled.digest).unwrap().is_some());
     assert!(policies.active(bundled.kind).unwrap().is_none());

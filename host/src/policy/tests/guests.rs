@@ -6,7 +6,7 @@ use std::time::Duration;
 use runwarden_test_guests::{Mode, hostile};
 use serde_json::json;
 
-use super::fake::FakeStore;
+use super::fake::Components;
 use crate::model::{Actor, Create, Entity, Fields, Lifecycle, Outcome, PolicyPin, Reason, Timestamp, create};
 use crate::policy::{
     Assessed, Candidate, GuardRequest, InstallError, Judged, Limits, Observed, Policies, PolicyFault, Surroundings,
@@ -54,13 +54,13 @@ impl Installed {
     pub(super) fn within(modes: &[Mode], limits: Limits) -> Self {
         static HONEST: OnceLock<String> = OnceLock::new();
         let honest = HONEST.get_or_init(|| prepared(Mode::Honest).unwrap().descriptor.canonical());
-        let mut store = FakeStore::default();
+        let mut store = Components::default();
         for mode in modes {
             store.add(&digest(*mode), honest, hostile(*mode));
         }
         let cache = tempfile::tempdir().unwrap();
         Self {
-            policies: Policies::new(Arc::new(store), cache.path(), limits),
+            policies: Policies::new(Arc::new(store.into_store()), cache.path(), limits),
             _cache: cache,
         }
     }

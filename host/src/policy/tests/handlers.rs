@@ -6,7 +6,7 @@ use std::time::Duration;
 use runwarden_test_guests::{Mode, hostile_handler};
 use serde_json::{Value, json};
 
-use super::fake::FakeStore;
+use super::fake::Components;
 use super::guests::{digest, fault, problems};
 use crate::model::{BoundHandler, Destination, EventFilter, Layer, PlannedDispatch, TIMEOUT_DEFAULT, Transport};
 use crate::policy::{Limits, Policies, PolicyFault, compile_here, prepare};
@@ -31,7 +31,7 @@ impl Installed {
     fn within(modes: &[Mode], limits: Limits) -> Self {
         let candidate = prepare(&hostile_handler(Mode::Honest), Limits::DEFAULT, compile_here).unwrap();
         let descriptor = candidate.descriptor.canonical();
-        let mut store = FakeStore::default();
+        let mut store = Components::default();
         for mode in modes {
             store.add(&digest(*mode), &descriptor, hostile_handler(*mode));
         }
@@ -41,7 +41,7 @@ impl Installed {
         store.add("damaged", "{}", Vec::new());
         let cache = tempfile::tempdir().unwrap();
         Self {
-            policies: Policies::new(Arc::new(store), cache.path(), limits),
+            policies: Policies::new(Arc::new(store.into_store()), cache.path(), limits),
             _cache: cache,
         }
     }

@@ -9,9 +9,9 @@ use super::{Subject, forget, make};
 use crate::model::schedule::{Cadence, Missed, Overlap, Schedule};
 use crate::model::{DurationMs, Reference, Timestamp};
 use crate::store::samples::{Success, admin_event, ending, moment, new_entity};
-use crate::store::{AdminQuery, Applied, Created, Fire, Fired, KeptSchedule, Steering, Store};
+use crate::store::{AdminQuery, Applied, Created, Dependency, Fire, Fired, KeptSchedule, Steering, Store, Successor};
 
-pub(super) const PROMISES: [fn(&Subject); 10] = [
+pub(super) const PROMISES: [fn(&Subject); 12] = [
     a_schedule_is_stored_whole_under_a_name_of_its_own,
     what_is_due_is_found_the_longest_over_first,
     a_fire_time_makes_its_entity_and_moves_the_schedule_on,
@@ -21,6 +21,8 @@ pub(super) const PROMISES: [fn(&Subject); 10] = [
     of_many_that_fire_one_fire_time_one_makes_its_entity,
     a_hundred_schedules_of_one_second_all_fire,
     what_fire_times_started_is_found_until_it_ends,
+    what_waits_behind_others_is_content_with_any_end,
+    an_attempt_that_goes_on_stands_for_the_fire_time,
     what_is_remembered_of_a_fire_time_goes_with_its_entity_and_its_schedule,
 ];
 
@@ -54,6 +56,8 @@ fn fire(store: &dyn Store, name: &str, at: i64, id: &str) -> Fire {
         nominal: moment(at),
         next: Some(moment(at + 1_000)),
         new: new_entity(store, "run", id),
+        work: None,
+        behind: Vec::new(),
     }
 }
 
@@ -274,6 +278,65 @@ fn what_fire_times_started_is_found_until_it_ends(subject: &Subject) {
     assert_eq!(running(9), ["second"]);
     made(store, "hourly", 3_000, "third");
     assert_eq!(running(9), ["second", "third"]);
+}
+
+fn what_waits_behind_others_is_content_with_any_end(subject: &Subject) {
+    let store = subject.store.as_ref();
+    add(store, "hourly", 0);
+    made(store, "hourly", 0, "first");
+    made(store, "hourly", 1_000, "second");
+    let end = |id: &str| {
+        let effects = ending(store, &store.load(id).unwrap().unwrap(), Success::No);
+        assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
+    };
+    end("first");
+    let on = |id: &str| Reference::new("run", id);
+    let behind = Fire {
+        behind: vec![on("first"), on("second")],
+        ..fire(store, "hourly", 2_000, "third")
+    };
+    assert!(matches!(store.fire(&behind).unwrap(), Fired::Made(_)));
+    let waits = |second| {
+        let third = store.load("third").unwrap().unwrap();
+        let dependency = |id: &str, ended| Dependency { on: on(id), ended };
+        let expected = [dependency("first", Some(true)), dependency("second", second)];
+        assert_eq!(store.dependencies(&third).unwrap(), expected);
+    };
+    waits(None);
+    end("second");
+    waits(Some(true));
+    let missing = Fire {
+        behind: vec![on("missing")],
+        ..fire(store, "hourly", 3_000, "fourth")
+    };
+    let refused = Fired::Refused(Created::AwaitedMissing(on("missing")));
+    assert_eq!(store.fire(&missing).unwrap(), refused);
+    assert_eq!(
+        (store.load("fourth").unwrap(), stands(store, "hourly")),
+        (None, Some(moment(3_000)))
+    );
+}
+
+fn an_attempt_that_goes_on_stands_for_the_fire_time(subject: &Subject) {
+    let store = subject.store.as_ref();
+    add(store, "hourly", 0);
+    made(store, "hourly", 0, "first");
+    let mut effects = ending(store, &store.load("first").unwrap().unwrap(), Success::No);
+    let mut next = new_entity(store, "run", "second");
+    next.entity.chain_parent = Some("first".to_owned());
+    next.entity.generation = 1;
+    effects.successor = Some(Successor { new: Box::new(next) });
+    assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
+    let running = store.running_occurrences("hourly", 9).unwrap();
+    assert_eq!(
+        running
+            .iter()
+            .map(|entity| entity.reference.id.as_str())
+            .collect::<Vec<_>>(),
+        ["second"]
+    );
+    let occurrences = store.occurrences("hourly", 9).unwrap();
+    assert_eq!((occurrences.len(), occurrences[0].nominal), (1, moment(0)));
 }
 
 fn what_is_remembered_of_a_fire_time_goes_with_its_entity_and_its_schedule(subject: &Subject) {

@@ -20,6 +20,16 @@ impl State {
         self.schedules.occurrences.retain(|_, (entity, _)| *entity != row);
     }
 
+    /// An attempt goes on where another one was given up: it stands for the same fire time, if that one did.
+    pub(super) fn take_over_occurrence(&mut self, before: &str, row: i64) {
+        let before = self.ids.get(before).copied();
+        for (entity, _) in self.schedules.occurrences.values_mut() {
+            if Some(*entity) == before {
+                *entity = row;
+            }
+        }
+    }
+
     fn of_schedule<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = Occurrence> + 'a {
         let mine = self.schedules.occurrences.iter().filter(move |((of, _), _)| of == name);
         mine.map(|((_, nominal), (row, fired_at))| Occurrence {
@@ -41,8 +51,11 @@ impl State {
         if self.schedules.occurrences.contains_key(&key) {
             return Ok(Step::Wrote(Fired::AlreadyFired));
         }
-        match self.create(&fire.new, None)? {
+        match self.create(&fire.new, fire.work.as_ref())? {
             Step::Wrote(Created::New { entity, .. }) => {
+                if let Err(missing) = self.await_ends(entity.row, &fire.behind) {
+                    return Ok(Step::WroteNothing(Fired::Refused(Created::AwaitedMissing(missing))));
+                }
                 self.schedules.occurrences.insert(key, (entity.row, entity.created_at));
                 Ok(Step::Wrote(Fired::Made(entity)))
             }

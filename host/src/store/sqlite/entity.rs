@@ -6,8 +6,10 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{outbox, removal, runtime};
-use crate::model::{Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Reason, Reference, Structural};
+use super::{outbox, queue, removal, runtime, schedules};
+use crate::model::{
+    Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, Reason, Reference, Stage, Structural,
+};
 use crate::store::{Applied, Created, EffectSet, NewRun, StoreError};
 
 /// The columns [`decode`] takes, of `entities e`, `entity_ids i` and `components c`.
@@ -15,7 +17,7 @@ pub(super) const COLUMNS: &str = "e.entity, e.kind, i.id, e.name, e.status, e.te
      e.reason_code, e.reason_summary, e.reason_evidence, c.name, c.version, c.digest, e.fields, e.ended_at_ms, \
      e.exit_code, e.term_signal, e.cause, e.attempt, e.next_attempt_at_ms, e.leased_by, e.lease_expires_at_ms, \
      e.lease_attempts, e.unknown_since_ms, e.tags, e.unique_key, e.fence, e.root, e.generation, e.chain_parent, \
-     e.notify, e.created_at_ms, e.updated_at_ms";
+     e.notify, e.created_at_ms, e.updated_at_ms, e.queue, e.priority, e.stage";
 
 /// The tables beside `entities e` that [`COLUMNS`] names. CROSS JOIN keeps the order: the entity is found first.
 pub(super) const JOINS: &str = "CROSS JOIN entity_ids i ON i.entity = e.entity \
@@ -27,7 +29,7 @@ const CREATIONS: i64 = 0;
 /// An entity out of a row of [`COLUMNS`].
 pub(super) fn decode(row: &Row<'_>) -> rusqlite::Result<Entity> {
     let mut columns = Columns::of(row, "entities");
-    Ok(Entity {
+    let mut entity = Entity {
         row: columns.take()?,
         reference: Reference {
             kind: columns.take()?,
@@ -64,13 +66,22 @@ pub(super) fn decode(row: &Row<'_>) -> rusqlite::Result<Entity> {
         tags: columns.json()?,
         unique_key: columns.take()?,
         fence: columns.take()?,
+        queued: None,
         root: columns.take()?,
         generation: columns.take()?,
         chain_parent: columns.take()?,
         notify: columns.json()?,
         created_at: columns.moment()?,
         updated_at: columns.moment()?,
-    })
+    };
+    if let Some(queue) = columns.take()? {
+        entity.queued = Some(Queued {
+            queue,
+            priority: columns.take()?,
+            stage: columns.take::<Option<i64>>()?.and_then(Stage::from_number),
+        });
+    }
+    Ok(entity)
 }
 
 /// The entity of that id, when it is there.
@@ -145,6 +156,9 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
     if id_is_taken(db, &new.entity.reference.id)? {
         return Ok(Created::IdTaken);
     }
+    if let Some(answer) = refusal(db, new, run)? {
+        return Ok(answer);
+    }
     let mut parents = Vec::with_capacity(new.parents.len());
     for parent in &new.parents {
         match open_parent(db, parent)? {
@@ -180,12 +194,36 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             params![CREATIONS, key.key, row, new.row.version, key.command_digest],
         )?;
     }
-    let runtime_id = run.map(|run| add_run(db, row, run)).transpose()?;
+    if let Some(run) = run
+        && let Some(missing) = queue::await_all(db, row, &run.after)?
+    {
+        return Ok(Created::AwaitedMissing(missing));
+    }
+    let runtime_id = run.map(|run| add_run(db, row, run)).transpose()?.flatten();
     let entity = load_row(db, row)?.expect("the row was inserted in this transaction");
     Ok(Created::New {
         entity: Box::new(entity),
         runtime_id,
     })
+}
+
+/// Why nothing is made: its key or its place in a chain is taken, or the lease it is to be run for is lost.
+fn refusal(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> rusqlite::Result<Option<Created>> {
+    if let Some(lease) = run.and_then(|run| run.lease.as_ref())
+        && !queue::is_held(db, &lease.reference, lease.fence)?
+    {
+        return Ok(Some(Created::LeaseLost));
+    }
+    if let Some(before) = &new.entity.chain_parent
+        && let Some(successor) = queue::successor(db, before)?
+    {
+        return Ok(Some(Created::SucceededBy(Box::new(successor))));
+    }
+    let Some(key) = &new.entity.unique_key else {
+        return Ok(None);
+    };
+    let holder = queue::key_holder(db, key)?;
+    Ok(holder.map(|holder| Created::UniqueKeyHeld(Box::new(holder))))
 }
 
 /// An entity that is added with its first history row.
@@ -208,6 +246,9 @@ pub(super) fn add(db: &Db, addition: &Addition<'_>) -> Result<i64, Fault> {
     let pin = pinned(db, &entity.policy.digest)?;
     insert(db, row, pin, addition)?;
     count_pin(db, pin, 1)?;
+    if let Some(before) = &entity.chain_parent {
+        schedules::take_over(db, before, row)?;
+    }
     for (key, value) in &entity.tags {
         db.write(
             "INSERT INTO tags (key, value, entity) VALUES (?1, ?2, ?3)",
@@ -235,15 +276,17 @@ fn admitted(db: &Db, pin: i64, entity: &Entity, row: &HistoryRow) -> Result<i64,
     }
 }
 
-fn add_run(db: &Db, row: i64, run: &NewRun) -> rusqlite::Result<i64> {
+/// Adds what an entity brings along; the number of its runtime row.
+fn add_run(db: &Db, row: i64, run: &NewRun) -> rusqlite::Result<Option<i64>> {
     db.write(
         "INSERT INTO works (entity, work) VALUES (?1, ?2)",
         params![row, json(&run.work.0)],
     )?;
+    let Some(new) = &run.runtime else { return Ok(None) };
     for directory in &run.directories {
-        removal::register(db, row, directory, run.runtime.created_at)?;
+        removal::register(db, row, directory, new.created_at)?;
     }
-    runtime::insert(db, row, &run.runtime)
+    runtime::insert(db, row, new).map(Some)
 }
 
 enum Parent {
@@ -272,9 +315,9 @@ fn insert(db: &Db, row: i64, component: i64, addition: &Addition<'_>) -> rusqlit
                    reason_summary, reason_evidence, component, fields, tags, ended_at_ms, exit_code, term_signal, cause, \
                    attempt, next_attempt_at_ms, leased_by, lease_expires_at_ms, lease_attempts, unknown_since_ms, \
                    unique_key, fence, root, generation, chain_parent, notify, created_at_ms, updated_at_ms, due_at_ms, \
-                   destination) \
+                   destination, queue, priority, stage) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-                   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+                   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
     let entity = addition.entity;
     let structural = &entity.structural;
     db.write(
@@ -313,9 +356,17 @@ fn insert(db: &Db, row: i64, component: i64, addition: &Addition<'_>) -> rusqlit
             entity.updated_at.as_ms(),
             entity.due_at().map(|at| at.as_ms()),
             addition.destination,
+            entity.queued.as_ref().map(|queued| &queued.queue),
+            entity.queued.as_ref().map(|queued| queued.priority),
+            stage(entity),
         ],
     )?;
     Ok(())
+}
+
+/// The stage of an entity as a column keeps it.
+fn stage(entity: &Entity) -> Option<i64> {
+    entity.queued.as_ref()?.stage.map(Stage::number)
 }
 
 /// The evidence of a reason as a column keeps it.
@@ -328,18 +379,25 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
     let change = &effects.change;
     let row = change.after.row;
     let lost = || Ok(Applied::Lost(load(db, &change.after.reference.id)?.map(Box::new)));
-    let sql = "SELECT e.component, c.component, d.held FROM entities e \
+    let sql = "SELECT e.component, c.component, d.held, e.terminal, e.stage FROM entities e \
                LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL \
                LEFT JOIN dispatches d ON d.entity = e.entity WHERE e.entity = ?1 AND e.version = ?2";
     let digest = &change.after.policy.digest;
     let found = db.row(sql, params![row, change.expected_version, digest], |found| {
-        let (before, pin, held) = (found.get(0)?, found.get(1)?, found.get(2)?);
-        Ok((before, pin, held))
+        Ok(Before {
+            component: found.get(0)?,
+            pin: found.get(1)?,
+            held: found.get(2)?,
+            terminal: found.get(3)?,
+            stage: found.get::<_, Option<i64>>(4)?.and_then(Stage::from_number),
+        })
     })?;
-    let found: Option<(i64, Option<i64>, Option<bool>)> = found;
-    let Some((before, pin, held)) = found else {
+    let Some(before) = found else {
         return lost();
     };
+    if let Some(why) = queue::refused(db, &change.after, before.stage)? {
+        return Ok(Applied::NoRoom(why));
+    }
     if let Some(key) = &change.key {
         // The version still fits, so whoever used the key did so before the entity was read: read again and see it.
         let sql = "SELECT 1 FROM keys WHERE scope = ?1 AND key = ?2";
@@ -347,15 +405,15 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
             return lost();
         }
     }
-    let pin = pin.ok_or_else(|| Fault::Refused(not_installed(digest)))?;
+    let pin = before.pin.ok_or_else(|| Fault::Refused(not_installed(digest)))?;
     if update(db, pin, change)? == 0 {
         return lost();
     }
-    if pin != before {
-        count_pin(db, before, -1)?;
+    if pin != before.component {
+        count_pin(db, before.component, -1)?;
         count_pin(db, pin, 1)?;
     }
-    if let Some(held) = held {
+    if let Some(held) = before.held {
         outbox::hold_or_release(db, &change.after, held)?;
     }
     history::append(
@@ -379,7 +437,27 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
         db.write(sql, params![row, key.key, change.row.version, key.command_digest])?;
     }
     runtime::update(db, &effects.runtimes)?;
+    if change.after.terminal && !before.terminal {
+        let successor = effects
+            .successor
+            .as_ref()
+            .map(|new| queue::succeed(db, row, new))
+            .transpose()?;
+        queue::note_end(db, row, change.after.success, successor)?;
+    }
     Ok(Applied::Written)
+}
+
+/// What a change finds.
+struct Before {
+    /// The component the entity is pinned to.
+    component: i64,
+    /// The component it is to be pinned to, if it is installed.
+    pin: Option<i64>,
+    /// Whether it holds a deduplication key, when it is a dispatch.
+    held: Option<bool>,
+    terminal: bool,
+    stage: Option<Stage>,
 }
 
 /// The compare-and-set. What is fixed at creation (kind, id, name, tags, lineage, notify settings) is not written.
@@ -388,7 +466,7 @@ fn update(db: &Db, component: i64, change: &Change) -> rusqlite::Result<usize> {
                    reason_summary = ?8, reason_evidence = ?9, component = ?10, fields = ?11, ended_at_ms = ?12, \
                    exit_code = ?13, term_signal = ?14, cause = ?15, attempt = ?16, next_attempt_at_ms = ?17, \
                    leased_by = ?18, lease_expires_at_ms = ?19, lease_attempts = ?20, unknown_since_ms = ?21, \
-                   unique_key = ?22, fence = ?23, updated_at_ms = ?24, due_at_ms = ?25 \
+                   unique_key = ?22, fence = ?23, updated_at_ms = ?24, due_at_ms = ?25, stage = ?26 \
                WHERE entity = ?1 AND version = ?2";
     let after = &change.after;
     let structural = &after.structural;
@@ -420,6 +498,7 @@ fn update(db: &Db, component: i64, change: &Change) -> rusqlite::Result<usize> {
             after.fence,
             after.updated_at.as_ms(),
             after.due_at().map(|at| at.as_ms()),
+            stage(after),
         ],
     )
 }

@@ -22,6 +22,8 @@ mod image;
 mod outbox;
 mod place;
 mod query;
+mod queue;
+mod queueing;
 mod readers;
 mod removal;
 mod reserve;

@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
-use super::{entity, history};
+use super::{entity, history, queue};
 use crate::model::schedule::{Missed, Overlap, Schedule};
 use crate::model::{AdminEvent, Entity, Timestamp};
 use crate::store::{Created, Fire, Fired, KeptSchedule, Occurrence, Steering};
@@ -159,10 +159,13 @@ pub(super) fn fire(db: &Db, fire: &Fire) -> Result<Fired, Fault> {
     if db.row(sql, [schedule, nominal], |_| Ok(()))?.is_some() {
         return Ok(Fired::AlreadyFired);
     }
-    let entity = match entity::create(db, &fire.new, None)? {
+    let entity = match entity::create(db, &fire.new, fire.work.as_ref())? {
         Created::New { entity, .. } => entity,
         refused => return Ok(Fired::Refused(refused)),
     };
+    if let Some(missing) = queue::await_ends(db, entity.row, &fire.behind)? {
+        return Ok(Fired::Refused(Created::AwaitedMissing(missing)));
+    }
     // What has ended is not looked at again: a look costs what is at work, however long the schedule has been.
     let sql = "UPDATE occurrences INDEXED BY occurrences_open SET open = 0 WHERE schedule = ?1 AND open = 1 \
                AND EXISTS (SELECT 1 FROM entities e WHERE e.entity = occurrences.entity AND e.terminal = 1)";
@@ -172,4 +175,11 @@ pub(super) fn fire(db: &Db, fire: &Fire) -> Result<Fired, Fault> {
     let fired_at = entity.created_at.as_ms();
     db.write(sql, params![schedule, nominal, entity.row, fired_at, !entity.terminal])?;
     Ok(Fired::Made(entity))
+}
+
+/// An attempt goes on where another one was given up: it stands for the same fire time, if that one did.
+pub(super) fn take_over(db: &Db, before: &str, row: i64) -> rusqlite::Result<()> {
+    let sql =
+        "UPDATE occurrences SET entity = ?2, open = 1 WHERE entity = (SELECT entity FROM entity_ids WHERE id = ?1)";
+    db.write(sql, params![before, row]).map(drop)
 }

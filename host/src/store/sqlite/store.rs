@@ -199,6 +199,13 @@ impl Store for SqliteStore {
         Ok(applied)
     }
 
+    fn apply_all(&self, effects: &[EffectSet]) -> Result<Vec<Applied>, StoreError> {
+        let Answer::AppliedAll(applied) = self.write(Command::ApplyAll(effects.to_vec()))? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(applied)
+    }
+
     fn add_runtime(&self, runtime: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, StoreError> {
         let command = Command::AddRuntime(Box::new(runtime.clone()), event.clone());
         let Answer::RuntimeAdded(added) = self.write(command)? else {

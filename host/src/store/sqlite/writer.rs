@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
-use super::{activation, consumers, entity, history, outbox, removal, reserve, runtime, schedules};
+use super::{activation, consumers, entity, history, outbox, queue, removal, reserve, runtime, schedules};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Consumer, Created, EffectSet, Enqueued, Fire, Fired, Installation,
-    JournalPage, KeptSchedule, NewRun, Owed, Removed, Rows, RuntimeAdded, RuntimeUpdate, Steering, StoreError,
+    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, EffectSet, Enqueued, Fire, Fired,
+    Installation, JournalPage, KeptSchedule, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded,
+    RuntimeUpdate, Steering, StoreError, Worker,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -42,6 +43,7 @@ const CHECKPOINT_EVERY: u64 = 16;
 pub(super) enum Command {
     Create(Box<NewEntity>, Option<Box<NewRun>>),
     Apply(Box<EffectSet>),
+    ApplyAll(Vec<EffectSet>),
     AddRuntime(Box<Runtime>, AdminEvent),
     UpdateRuntimes(Vec<RuntimeUpdate>),
     Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
@@ -59,6 +61,12 @@ pub(super) enum Command {
     AddConsumer(Consumer, AdminEvent),
     RetireConsumer(String, Timestamp, AdminEvent),
     Acknowledge(String, String, Timestamp),
+    Renew(Vec<Renewal>),
+    PutQueue(QueueSetup, AdminEvent),
+    PutWorker(Box<Worker>),
+    DropWorker(String),
+    LookedAt(i64),
+    KeepSteadyOffset(Boot, i64),
     AddSchedule(Box<KeptSchedule>, AdminEvent),
     SteerSchedule(String, Steering, AdminEvent),
     DropSchedule(String, AdminEvent),
@@ -69,6 +77,9 @@ pub(super) enum Command {
 pub(super) enum Answer {
     Created(Created),
     Applied(Applied),
+    AppliedAll(Vec<Applied>),
+    Renewed(Vec<Renewed>),
+    Offset(i64),
     RuntimeAdded(RuntimeAdded),
     Flag(bool),
     Removed(Removed),
@@ -81,17 +92,19 @@ pub(super) enum Answer {
 
 impl Answer {
     /// Whether there is something to commit.
-    const fn wrote(&self) -> bool {
+    fn wrote(&self) -> bool {
         match self {
             Self::Created(created) => matches!(created, Created::New { .. }),
             Self::Applied(applied) => matches!(applied, Applied::Written),
+            Self::AppliedAll(applied) => applied.contains(&Applied::Written),
+            Self::Renewed(_) => true,
             Self::RuntimeAdded(added) => matches!(added, RuntimeAdded::New(_)),
             Self::Flag(flag) => *flag,
             Self::Removed(removed) => matches!(removed, Removed::Gone),
             Self::Enqueued(enqueued) => matches!(enqueued, Enqueued::New(_)),
             Self::Acknowledged(acknowledged) => matches!(acknowledged, Acknowledged::New),
             Self::Fired(fired) => matches!(fired, Fired::Made(_) | Fired::AlreadyFired),
-            Self::Count(_) | Self::Done => true,
+            Self::Count(_) | Self::Offset(_) | Self::Done => true,
         }
     }
 }
@@ -101,6 +114,7 @@ impl Command {
         Ok(match self {
             Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
+            Self::ApplyAll(effects) => Answer::AppliedAll(apply_all(db, effects)?),
             Self::AddRuntime(new, event) => {
                 let added = runtime::add(db, new)?;
                 if matches!(added, RuntimeAdded::New(_)) {
@@ -150,6 +164,21 @@ impl Command {
             Self::Acknowledge(name, event_id, at) => {
                 Answer::Acknowledged(consumers::acknowledge(db, name, event_id, *at)?)
             }
+            Self::Renew(renewals) => Answer::Renewed(queue::renew(db, renewals)?),
+            Self::PutQueue(setup, event) => {
+                queue::put(db, setup, event)?;
+                Answer::Done
+            }
+            Self::PutWorker(worker) => {
+                queue::put_worker(db, worker)?;
+                Answer::Done
+            }
+            Self::DropWorker(holder) => {
+                queue::drop_worker(db, holder)?;
+                Answer::Done
+            }
+            Self::LookedAt(row) => Answer::Flag(queue::looked_at(db, *row)?),
+            Self::KeepSteadyOffset(boot, offset_ms) => Answer::Offset(queue::keep_steady_offset(db, boot, *offset_ms)?),
             Self::AddSchedule(new, event) => Answer::Flag(schedules::add(db, new, event)?),
             Self::SteerSchedule(name, steering, event) => Answer::Flag(schedules::steer(db, name, *steering, event)?),
             Self::DropSchedule(name, event) => Answer::Flag(schedules::remove(db, name, event)?),
@@ -157,15 +186,19 @@ impl Command {
         })
     }
 
-    /// The entity it is about: two commands on one entity never share a commit.
-    fn entity(&self) -> Option<&str> {
+    /// The entities it is about: two commands on one entity never share a commit.
+    fn entities(&self) -> Vec<&str> {
         match self {
-            Self::Create(new, _) => Some(&new.entity.reference.id),
-            Self::Apply(effects) => Some(&effects.change.after.reference.id),
-            Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => Some(&entity.reference.id),
-            Self::AddRuntime(new, _) => Some(&new.owner.id),
-            Self::Enqueue(new) => Some(&new.entity.reference.id),
-            Self::Fire(fire) => Some(&fire.new.entity.reference.id),
+            Self::Create(new, _) => vec![&new.entity.reference.id],
+            Self::Apply(effects) => vec![&effects.change.after.reference.id],
+            Self::ApplyAll(all) => all
+                .iter()
+                .map(|effects| effects.change.after.reference.id.as_str())
+                .collect(),
+            Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => vec![&entity.reference.id],
+            Self::AddRuntime(new, _) => vec![&new.owner.id],
+            Self::Enqueue(new) => vec![&new.entity.reference.id],
+            Self::Fire(fire) => vec![&fire.new.entity.reference.id],
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
@@ -181,14 +214,20 @@ impl Command {
             | Self::Acknowledge(..)
             | Self::AddSchedule(..)
             | Self::SteerSchedule(..)
-            | Self::DropSchedule(..) => None,
+            | Self::DropSchedule(..)
+            | Self::Renew(_)
+            | Self::PutQueue(..)
+            | Self::PutWorker(_)
+            | Self::DropWorker(_)
+            | Self::LookedAt(_)
+            | Self::KeepSteadyOffset(..) => Vec::new(),
         }
     }
 
     /// Whether the reserve may be spent on it: what ends or stops things, not what starts them.
     const fn may_spend_reserve(&self) -> bool {
         match self {
-            Self::Apply(_) | Self::UpdateRuntimes(_) | Self::Record(..) => true,
+            Self::Apply(_) | Self::ApplyAll(_) | Self::UpdateRuntimes(_) | Self::Record(..) | Self::Renew(_) => true,
             // What makes room may use the room it makes.
             Self::DropRuntimes(..) | Self::DropResource(_) | Self::Remove(..) | Self::PruneJournal(..) => true,
             Self::Create(..)
@@ -206,7 +245,12 @@ impl Command {
             | Self::AddSchedule(..)
             | Self::SteerSchedule(..)
             | Self::DropSchedule(..)
-            | Self::Fire(_) => false,
+            | Self::Fire(_)
+            | Self::PutQueue(..)
+            | Self::PutWorker(_)
+            | Self::DropWorker(_)
+            | Self::LookedAt(_)
+            | Self::KeepSteadyOffset(..) => false,
         }
     }
 
@@ -215,6 +259,7 @@ impl Command {
         match self {
             Self::Create(..) => "creating an entity",
             Self::Apply(_) => "applying a change",
+            Self::ApplyAll(_) => "applying changes",
             Self::AddRuntime(..) => "adding a runtime row",
             Self::UpdateRuntimes(_) => "writing runtime rows",
             Self::Record(..) => "writing audit rows",
@@ -232,11 +277,26 @@ impl Command {
             Self::AddConsumer(..) => "adding a consumer",
             Self::RetireConsumer(..) => "retiring a consumer",
             Self::Acknowledge(..) => "acknowledging an event",
+            Self::Renew(_) => "renewing leases",
+            Self::PutQueue(..) => "setting a queue up",
+            Self::PutWorker(_) => "noting a worker",
+            Self::DropWorker(_) => "removing a worker",
+            Self::LookedAt(_) => "noting a look",
+            Self::KeepSteadyOffset(..) => "keeping the time of a boot",
             Self::AddSchedule(..) => "adding a schedule",
             Self::SteerSchedule(..) => "pausing or resuming a schedule",
             Self::DropSchedule(..) => "removing a schedule",
             Self::Fire(_) => "firing a schedule",
         }
+    }
+
+    /// Whether it goes before whatever else waits: a lease that is not renewed in time is lost.
+    const fn is_urgent(&self) -> bool {
+        matches!(self, Self::Renew(_))
+    }
+
+    const fn is_installation(&self) -> bool {
+        matches!(self, Self::Install(_))
     }
 }
 
@@ -247,6 +307,77 @@ struct Job {
     reply: SyncSender<Outcome>,
 }
 
+/// The two lanes to the thread. Whatever is urgent has one of its own, which never fills up; the other is told of it, so
+/// that the thread wakes, unless it is full and the thread is awake anyway.
+#[derive(Clone)]
+struct Lanes {
+    urgent: Sender<Job>,
+    ordinary: SyncSender<Option<Job>>,
+}
+
+impl Lanes {
+    fn hand_over(&self, job: Job) -> Result<(), Dead> {
+        if !job.command.is_urgent() {
+            return self.ordinary.send(Some(job)).map_err(|_| Dead);
+        }
+        self.urgent.send(job).map_err(|_| Dead)?;
+        match self.ordinary.try_send(None) {
+            Ok(()) | Err(TrySendError::Full(_)) => Ok(()),
+            Err(TrySendError::Disconnected(_)) => Err(Dead),
+        }
+    }
+}
+
+/// The thread is gone.
+struct Dead;
+
+/// What the thread reads.
+struct Inbox {
+    urgent: Receiver<Job>,
+    ordinary: Receiver<Option<Job>>,
+    /// The first command of the commit after the one that is being made.
+    left_over: Option<Job>,
+}
+
+impl Inbox {
+    /// The commands of the next commit; none when nobody can hand over any.
+    fn next_batch(&mut self) -> Option<Vec<Job>> {
+        loop {
+            let urgent: Vec<Job> = self.urgent.try_iter().take(BATCH_MAX).collect();
+            if !urgent.is_empty() {
+                return Some(urgent);
+            }
+            if let Some(first) = self.left_over.take() {
+                return Some(self.fill(first));
+            }
+            if let Some(first) = self.ordinary.recv().ok()? {
+                return Some(self.fill(first));
+            }
+        }
+    }
+
+    /// A commit as large as may be: no two commands on one entity, and nothing urgent is kept waiting for it.
+    fn fill(&mut self, first: Job) -> Vec<Job> {
+        let mut entities: HashSet<String> = owned(&first.command).collect();
+        let mut batch = vec![first];
+        while batch.len() < BATCH_MAX {
+            let Ok(next) = self.ordinary.try_recv() else { break };
+            let Some(job) = next else { break };
+            if job.command.entities().iter().any(|entity| entities.contains(*entity)) {
+                self.left_over = Some(job);
+                break;
+            }
+            entities.extend(owned(&job.command));
+            batch.push(job);
+        }
+        batch
+    }
+}
+
+fn owned(command: &Command) -> impl Iterator<Item = String> {
+    command.entities().into_iter().map(str::to_owned)
+}
+
 /// The hand-over to the thread, which is started by the first command.
 pub(super) struct Writer {
     source: Arc<Source>,
@@ -254,7 +385,7 @@ pub(super) struct Writer {
 }
 
 struct Running {
-    queue: SyncSender<Job>,
+    lanes: Lanes,
     thread: JoinHandle<()>,
 }
 
@@ -275,21 +406,27 @@ impl Writer {
             doing,
             source: what.into(),
         };
-        let queue = self.queue(readers)?;
-        queue
-            .send(Job { command, reply })
-            .map_err(|_| gone("the writing thread has died"))?;
+        let lanes = self.lanes(readers)?;
+        let handed = lanes.hand_over(Job { command, reply });
+        handed.map_err(|Dead| gone("the writing thread has died"))?;
         answer
             .recv()
             .unwrap_or_else(|_| Err(gone("the writing thread died before it answered")))
     }
 
-    fn queue(&self, readers: &Readers) -> Result<SyncSender<Job>, StoreError> {
+    fn lanes(&self, readers: &Readers) -> Result<Lanes, StoreError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = running.as_ref().filter(|running| !running.thread.is_finished()) {
-            return Ok(running.queue.clone());
+            return Ok(running.lanes.clone());
         }
-        let (queue, jobs) = sync_channel(QUEUE_MAX);
+        let (ordinary, ordinary_inbox) = sync_channel(QUEUE_MAX);
+        let (urgent, urgent_inbox) = channel();
+        let lanes = Lanes { urgent, ordinary };
+        let inbox = Inbox {
+            urgent: urgent_inbox,
+            ordinary: ordinary_inbox,
+            left_over: None,
+        };
         let at_work = Work {
             source: Arc::clone(&self.source),
             db: readers.give_up_one(),
@@ -297,24 +434,24 @@ impl Writer {
         };
         let spawned = thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || at_work.serve(&jobs));
+            .spawn(move || at_work.serve(inbox));
         let failed = |error| StoreError::Failed {
             doing: "starting the writing thread",
             source: Box::new(error),
         };
         *running = Some(Running {
-            queue: queue.clone(),
+            lanes: lanes.clone(),
             thread: spawned.map_err(failed)?,
         });
-        Ok(queue)
+        Ok(lanes)
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { queue, thread }) = running {
-            drop(queue); // the thread ends when nobody can hand it anything
+        if let Some(Running { lanes, thread }) = running {
+            drop(lanes); // the thread ends when nobody can hand it anything
             let _ = thread.join(); // it answered everybody or told its panic already
         }
     }
@@ -328,7 +465,7 @@ struct Work {
 }
 
 impl Work {
-    fn serve(mut self, jobs: &Receiver<Job>) {
+    fn serve(mut self, mut inbox: Inbox) {
         if self
             .db
             .as_ref()
@@ -336,11 +473,8 @@ impl Work {
         {
             self.db = None;
         }
-        let mut left_over = None;
         let mut reserved = false;
-        while let Some(first) = left_over.take().or_else(|| jobs.recv().ok()) {
-            let (batch, next) = collect(first, jobs);
-            left_over = next;
+        while let Some(batch) = inbox.next_batch() {
             for (job, outcome) in batch.iter().zip(self.commit(&batch)) {
                 let _ = job.reply.send(outcome); // whoever asked may be gone
             }
@@ -349,7 +483,7 @@ impl Work {
                 reserved = true;
             }
             // Whoever makes a home waits for it: the log full of components is left to the next command.
-            if !batch.iter().any(|job| matches!(job.command, Command::Install(_))) {
+            if !batch.iter().any(|job| job.command.is_installation()) {
                 self.checkpoint_when_due();
             }
         }
@@ -464,22 +598,19 @@ impl Work {
     }
 }
 
-/// The commands of the next commit, and the first of the one after it.
-fn collect(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
-    let mut entities: HashSet<String> = first.command.entity().map(str::to_owned).into_iter().collect();
-    let mut batch = vec![first];
-    while batch.len() < BATCH_MAX {
-        let Ok(job) = jobs.try_recv() else { break };
-        if job
-            .command
-            .entity()
-            .is_some_and(|entity| !entities.insert(entity.to_owned()))
-        {
-            return (batch, Some(job));
+/// Applies several changes, each in a savepoint of its own: what one of them comes to changes nothing for the others.
+fn apply_all(db: &Db, effects: &[EffectSet]) -> Result<Vec<Applied>, Fault> {
+    let mut all = Vec::with_capacity(effects.len());
+    for one in effects {
+        db.write("SAVEPOINT change", [])?;
+        let applied = entity::apply(db, one)?;
+        if applied != Applied::Written {
+            db.write("ROLLBACK TO change", [])?;
         }
-        batch.push(job);
+        db.write("RELEASE change", [])?;
+        all.push(applied);
     }
-    (batch, None)
+    Ok(all)
 }
 
 /// Runs one command so that it leaves nothing behind unless it wrote what it was to write.

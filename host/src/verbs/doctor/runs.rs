@@ -189,12 +189,12 @@ fn named(references: &[&str]) -> String {
 mod tests {
     use super::*;
     use crate::model::{DurationMs, KillRefusal, Reference, SeenGone, ShimLock, Unjudged};
-    use crate::store::samples::{moment, new_run};
+    use crate::store::samples::{moment, new_runtime};
 
     fn runtime(state: RuntimeState) -> Runtime {
         Runtime {
             state,
-            ..new_run(&Reference::new("run", "one")).runtime
+            ..new_runtime(&Reference::new("run", "one"))
         }
     }
 

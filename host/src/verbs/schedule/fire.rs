@@ -88,7 +88,8 @@ impl Step<'_> {
             (Some(_), _) | (None, Overlap::Allow) => Vec::new(),
         };
         let mut as_what = match course(schedule.overlap, firing, running.len()) {
-            Course::Start | Course::Wait => Standing::Submitted,
+            Course::Start => Standing::Submitted,
+            Course::Wait => Standing::Waits,
             Course::Overlap => Standing::Overlaps,
             Course::Lapse => Standing::Lapsed,
         };
@@ -96,13 +97,21 @@ impl Step<'_> {
         for _ in 0..DRAWS_MAX {
             let id = self.host.draw_id()?;
             let evidence = self.evidence(firing, &running, &as_what);
-            let create = self.submitted.creation(&schedule.name, &id, &as_what, evidence);
+            let create = self
+                .submitted
+                .creation((&schedule.name, &id), &as_what, evidence, self.now);
+            let behind = match as_what {
+                Standing::Waits => running.iter().map(|entity| entity.reference.clone()).collect(),
+                _ => Vec::new(),
+            };
             let fire = Fire {
                 name: schedule.name.clone(),
                 expected,
                 nominal: firing.nominal,
                 next: firing.next,
                 new: decided(self.host, &create, &selected)?,
+                work: as_what.has_work().then(|| self.submitted.brought()),
+                behind,
             };
             crash::point("schedule.decided");
             let fired = store.fire(&fire)?;
@@ -141,13 +150,12 @@ impl Step<'_> {
             "late_ms": self.now.since(firing.nominal),
         });
         match as_what {
-            Standing::Submitted if running.is_empty() => {}
-            Standing::Submitted => evidence["waits_for"] = json!(references()),
+            Standing::Submitted | Standing::Lapsed => {}
+            Standing::Waits => evidence["waits_for"] = json!(references()),
             Standing::Overlaps => {
                 evidence["overlap"] = json!(schedule.overlap);
                 evidence["running"] = json!(references());
             }
-            Standing::Lapsed => {}
             Standing::Parentless(parent) => evidence["parent"] = json!(parent.to_string()),
         }
         if let Some(lapse) = &firing.lapse {
@@ -165,6 +173,8 @@ impl Step<'_> {
 pub(super) enum Standing {
     /// As work for a worker.
     Submitted,
+    /// As work for a worker, once those before it have ended.
+    Waits,
     /// As a record that it would have overlapped.
     Overlaps,
     /// As a record of what was missed.
@@ -173,11 +183,24 @@ pub(super) enum Standing {
     Parentless(Reference),
 }
 
+impl Standing {
+    /// Whether a worker is to do it.
+    const fn has_work(&self) -> bool {
+        matches!(self, Self::Submitted | Self::Waits)
+    }
+}
+
 fn impossible(refused: &Created) -> Invalid {
     let message = match refused {
         Created::ParentMissing(parent) => format!("{parent} is not there"),
         Created::ParentClosed(parent) => format!("{parent} has ended or is being stopped"),
-        Created::New { .. } | Created::KeyUsed { .. } | Created::IdTaken => "no free id was drawn".to_owned(),
+        Created::AwaitedMissing(awaited) => format!("{awaited}, which it is to wait for, is gone"),
+        Created::IdTaken => "no free id was drawn".to_owned(),
+        Created::New { .. }
+        | Created::KeyUsed { .. }
+        | Created::UniqueKeyHeld(_)
+        | Created::LeaseLost
+        | Created::SucceededBy(_) => "it was made as what it is not".to_owned(),
     };
     Invalid::new("schedule", message, None)
 }

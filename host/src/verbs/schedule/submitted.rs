@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::fire::Standing;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, Create, Outcome, Reason, Reference, Tags, create as decide_creation};
-use crate::store::{KeptSchedule, StoreError};
+use crate::model::{Actor, Create, Outcome, Queueing, Reason, Reference, Tags, Timestamp, create as decide_creation};
+use crate::store::{KeptSchedule, NewRun, StoreError, Work as Stored};
 use crate::verbs::create::policy_for;
 use crate::work::Work;
 
@@ -29,7 +29,11 @@ pub struct Submitted {
     pub parents: Vec<Reference>,
     /// Its notify settings, as they were resolved.
     pub notify: Value,
-    /// What it is to do.
+    /// Its queue.
+    pub queue: String,
+    /// Higher is taken first.
+    pub priority: i64,
+    /// What it is to do, with how it is queued.
     pub work: Work,
     /// How fire times are recorded.
     pub words: Words,
@@ -80,7 +84,7 @@ impl Submitted {
         let selected = policy_for(host, &self.kind, self.policy.as_deref())?;
         let id = host.draw_id()?;
         for standing in [Standing::Submitted, Standing::Overlaps, Standing::Lapsed] {
-            let creation = self.creation(schedule, &id, &standing, Value::Null);
+            let creation = self.creation((schedule, &id), &standing, Value::Null, host.now());
             decide_creation(
                 &selected.lifecycle,
                 &selected.pin,
@@ -93,10 +97,17 @@ impl Submitted {
     }
 
     /// What is made for a fire time.
-    pub(super) fn creation(&self, schedule: &str, id: &str, standing: &Standing, evidence: Value) -> Create {
+    pub(super) fn creation(
+        &self,
+        (schedule, id): (&str, &str),
+        standing: &Standing,
+        evidence: Value,
+        now: Timestamp,
+    ) -> Create {
         let mut create = Create::new(&self.kind, id, Actor::new("scheduler", schedule));
         let (outcome, code, summary) = match standing {
             Standing::Submitted => (None, &self.words.due, "it was due"),
+            Standing::Waits => (None, &self.words.due, "it was due, and waits for those before it"),
             Standing::Overlaps => {
                 let words = &self.words.overlaps;
                 (Some(words), &words.code, "one before it has not ended")
@@ -119,6 +130,25 @@ impl Submitted {
             create.parents.clone_from(&self.parents);
         }
         create.notify = self.notify.clone();
+        create.queueing = Some(Queueing {
+            queue: self.queue.clone(),
+            priority: self.priority,
+            // Due at once: to be looked at, and moved to where what waits stands.
+            due_at: matches!(standing, Standing::Waits).then_some(now),
+            unique_key: None,
+            asked: Value::Null,
+        });
         create
+    }
+
+    /// What work for a worker brings along.
+    pub(super) fn brought(&self) -> NewRun {
+        NewRun {
+            runtime: None,
+            work: Stored(self.work()),
+            directories: Vec::new(),
+            lease: None,
+            after: Vec::new(),
+        }
     }
 }
