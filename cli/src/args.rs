@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
-    report, rm, run, runtime, serve, show, transition, wait, why,
+    report, rm, run, runtime, schedule, serve, show, transition, wait, why,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -95,6 +95,7 @@ pub(crate) enum Command {
     Report(report::Args),
     History(history::Args),
     Runtime(runtime::Args),
+    Schedule(schedule::Args),
     Outbox(outbox::Args),
     Policy(policy::Args),
     Notify(notify::Args),
@@ -112,12 +113,13 @@ pub(crate) enum Command {
 const WIDTH_MAX: u16 = 100;
 
 /// Which commands help shows under which heading, in order. What is not built is left out.
-const GROUPS: [(&str, &[&str]); 3] = [
+const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Commands",
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
+    ("Queue", &["schedule"]),
     (
         "Setup",
         &[

@@ -54,7 +54,10 @@ impl Report for Listing {
                 Text::of(zone_name(&schedule.cadence).unwrap_or_default()),
                 next(view, page),
                 last.map(status).unwrap_or_default(),
-                Text::styled(Style::Dim, last.map(|last| ago(last.fired_at, page)).unwrap_or_default()),
+                Text::styled(
+                    Style::Dim,
+                    last.map(|last| ago(last.fired_at, page)).unwrap_or_default(),
+                ),
             ]);
         }
         table.text(page)

@@ -79,7 +79,10 @@ impl Report for Shown {
         let work = view.submitted.work();
         fact("command", Text::of(command_line(&work["argv"])));
         fact("directory", Text::of(text_of(&work["cwd"])));
-        fact("added", Text::of(format!("{} by {}", moment(schedule.created_at, page), view.kept.actor)));
+        fact(
+            "added",
+            Text::of(format!("{} by {}", moment(schedule.created_at, page), view.kept.actor)),
+        );
         if let Some(problem) = &view.problem {
             fact("problem", Text::styled(Style::Bad, problem));
         }
@@ -89,7 +92,8 @@ impl Report for Shown {
         }
         for (place, last) in view.occurrences.iter().enumerate() {
             let name = if place == 0 { "last" } else { "" };
-            let said = Text::of(format!("{}  {}  ", moment(last.nominal, page), last.reference)).with(status(last));
+            let said =
+                Text::of(format!("{}  {}  ", moment(last.nominal, page), last.entity.reference)).with(status(last));
             fact(name, said);
         }
         text

@@ -45,15 +45,15 @@ pub(super) fn document(view: &ScheduleView) -> Value {
 
 /// What became of a fire time.
 pub(super) fn occurrence(occurrence: &Occurrence) -> Value {
-    let entity = occurrence.entity.as_ref();
+    let entity = &occurrence.entity;
     json!({
         "scheduled_at": occurrence.nominal.to_rfc3339(),
         "fired_at": occurrence.fired_at.to_rfc3339(),
-        "ref": occurrence.reference.to_string(),
-        "status": entity.map(|entity| &entity.status),
-        "reason": entity.map(|entity| &entity.reason.code),
-        "terminal": entity.map(|entity| entity.terminal),
-        "success": entity.map(|entity| entity.success),
+        "ref": entity.reference.to_string(),
+        "status": entity.status,
+        "reason": entity.reason.code,
+        "terminal": entity.terminal,
+        "success": entity.success,
     })
 }
 
@@ -75,10 +75,8 @@ pub(super) fn zone_name(cadence: &Cadence) -> Option<&str> {
 
 /// The status of what stands for a fire time.
 pub(super) fn status(occurrence: &Occurrence) -> Text {
-    match &occurrence.entity {
-        Some(entity) => Text::styled(Style::of_status(entity.terminal, entity.success), &entity.status),
-        None => Text::styled(Style::Dim, "removed"),
-    }
+    let entity = &occurrence.entity;
+    Text::styled(Style::of_status(entity.terminal, entity.success), &entity.status)
 }
 
 /// A moment in the schedule's own zone and in UTC; an interval's in the reader's.

@@ -32,6 +32,7 @@ impl Report for Once {
             "served": false,
             "repaired": pass.repaired,
             "delivered": pass.delivered.json(),
+            "fired": {"submitted": pass.fired.submitted, "skipped": pass.fired.skipped},
             "pruned": pass.pruned,
             "problems": pass.problems.iter().map(problem).collect::<Vec<_>>(),
         })
@@ -42,7 +43,13 @@ impl Report for Once {
             return Text::of("A service is up: it does this.");
         };
         let mut text = pass.delivered.text(page);
-        for (count, words) in [(pass.repaired, "repaired"), (pass.pruned, "taken away by retention")] {
+        let done = [
+            (pass.repaired, "repaired"),
+            (pass.fired.submitted, "submitted by schedules"),
+            (pass.fired.skipped, "skipped by schedules"),
+            (pass.pruned, "taken away by retention"),
+        ];
+        for (count, words) in done {
             if count > 0 {
                 text.line(Text::own(format!("{count} {words}")));
             }

@@ -13,6 +13,8 @@
 mod fire;
 mod keep;
 mod submitted;
+#[cfg(test)]
+mod tests;
 mod zone;
 
 pub use fire::{FiredNow, fire_due};

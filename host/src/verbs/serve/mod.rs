@@ -3,6 +3,7 @@
 //! ```text
 //! wake file ──▶ deliverer    due notices and owed plans, at once
 //! finishing/ ─▶ finisher     ends, for the commands that wait there
+//!               scheduler    schedules that are due
 //!               reaper       what died half-way
 //!               retention    what has been kept long enough
 //!               upkeep       the store's log

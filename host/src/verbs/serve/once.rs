@@ -9,6 +9,7 @@ use crate::model::Protected;
 use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
 use crate::verbs::prune::prune;
 use crate::verbs::repair::{Act, repair_all};
+use crate::verbs::schedule::{FiredNow, fire_due};
 
 /// What one pass came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Pass {
     pub delivered: Delivered,
     /// Repairs that were carried out.
     pub repaired: usize,
+    /// What was fired of schedules.
+    pub fired: FiredNow,
     /// Things that retention took away.
     pub pruned: usize,
     /// What failed, with the part that did: the others did their work.
@@ -31,6 +34,10 @@ pub fn serve_once(host: &Host, protected: &[Protected]) -> Pass {
         let (count, problems) = outcome_of_repairs(&repaired);
         pass.repaired = count;
         pass.tell(Part::Reaper, problems);
+    }
+    if let Some(mut fired) = pass.kept(Part::Scheduler, fire_due(host)) {
+        pass.tell(Part::Scheduler, std::mem::take(&mut fired.problems));
+        pass.fired = fired;
     }
     // What these ends tell is due.
     drop(host.take_enqueued());

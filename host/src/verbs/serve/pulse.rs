@@ -11,6 +11,8 @@ pub enum Part {
     Deliverer,
     /// Records ends, for finishing commands that leave it to the service.
     Finisher,
+    /// Fires schedules.
+    Scheduler,
     /// Repairs what died half-way.
     Reaper,
     /// Takes away what has been kept long enough.
@@ -21,9 +23,10 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Deliverer,
         Self::Finisher,
+        Self::Scheduler,
         Self::Reaper,
         Self::Retention,
         Self::Upkeep,
@@ -34,6 +37,7 @@ impl Part {
         match self {
             Self::Deliverer => "deliverer",
             Self::Finisher => "finisher",
+            Self::Scheduler => "scheduler",
             Self::Reaper => "reaper",
             Self::Retention => "retention",
             Self::Upkeep => "upkeep",
@@ -44,7 +48,7 @@ impl Part {
     /// None: nobody is the worse for it.
     const fn silence_max(self) -> Option<Duration> {
         match self {
-            Self::Deliverer => Some(Duration::from_secs(60)),
+            Self::Deliverer | Self::Scheduler => Some(Duration::from_secs(60)),
             Self::Reaper => Some(Duration::from_secs(300)),
             // A finishing command that is not served works itself.
             Self::Finisher | Self::Retention | Self::Upkeep => None,
