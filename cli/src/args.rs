@@ -35,7 +35,7 @@ pub(crate) struct Global {
     /// The store, sqlite:PATH [env: RUNWARDEN_STORE]
     ///
     /// Without it: state.db in the home.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
     pub(crate) store: Option<OsString>,
     /// Answer with one JSON document
     ///
@@ -49,7 +49,8 @@ pub(crate) struct Global {
         value_name = "WHEN",
         value_enum,
         default_value_t,
-        hide_possible_values = true
+        hide_possible_values = true,
+        hide_short_help = true
     )]
     pub(crate) color: ColourChoice,
     /// The form of the log: text, json

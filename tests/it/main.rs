@@ -43,6 +43,7 @@ mod removing;
 mod repairing;
 mod reuse;
 mod runs;
+mod schedules;
 mod secrecy;
 mod serving;
 mod shapes;

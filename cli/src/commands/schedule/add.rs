@@ -158,7 +158,8 @@ fn cadence_of(args: &Args) -> Outcome<Cadence> {
 /// The machine's zone by its name; UTC where it has none.
 fn machine_zone() -> String {
     let zone = TimeZone::system();
-    zone.iana_name().unwrap_or("UTC").to_owned()
+    let name = zone.iana_name().filter(|_| !zone.is_unknown());
+    name.unwrap_or("UTC").to_owned()
 }
 
 /// How the bundled policy of [`KIND`] calls what becomes of a fire time.
