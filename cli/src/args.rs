@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
-    report, rm, run, runtime, schedule, serve, show, transition, wait, why,
+    queue, report, rm, run, runtime, schedule, serve, show, submit, transition, wait, why, worker,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -91,6 +91,9 @@ pub(crate) enum Command {
     Rm(rm::Args),
     Doctor(doctor::Args),
     Prune(prune::Args),
+    Submit(Box<submit::Args>),
+    Worker(worker::Args),
+    Queue(queue::Args),
     Create(create::Args),
     Transition(transition::Args),
     Report(report::Args),
@@ -119,8 +122,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Commands",
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
+    ("Queued work", &["submit", "schedule", "worker", "queue"]),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
-    ("Queue", &["schedule"]),
     (
         "Setup",
         &[
@@ -174,8 +177,8 @@ fn groups(command: &clap::Command, page: usize) -> String {
             let about = broken(&about, room, room).join(&format!("\n{:INDENT$}", ""));
             text.push_str(&format!("  {literal}{:<12}{literal:#} {about}\n", member.get_name()));
         }
-        text.push('\n');
     }
+    text.push('\n');
     text
 }
 

@@ -11,6 +11,7 @@ mod foreground;
 mod notify;
 mod output;
 mod parse;
+mod queueing;
 mod select;
 mod work;
 

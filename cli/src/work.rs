@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use runwarden_host::model::{Bytes, DurationMs, removal_refusal};
 use runwarden_host::process::real_path;
-use runwarden_host::{Contain, GRACE_DEFAULT, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};
+use runwarden_host::verbs::IdChoice;
+use runwarden_host::{Contain, GRACE_DEFAULT, Host, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};
 
 use crate::context::precious;
 use crate::errors::{Failure, Outcome};
@@ -79,6 +80,17 @@ pub(crate) struct WorkArgs {
 }
 
 impl WorkArgs {
+    /// The id that was given, or one that is drawn, and whose choice it is.
+    ///
+    /// # Errors
+    /// The system has no entropy to give.
+    pub(crate) fn own_id(&self, host: &Host) -> Outcome<(String, IdChoice)> {
+        Ok(match &self.id {
+            Some(id) => (id.clone(), IdChoice::Given),
+            None => (host.draw_id()?, IdChoice::Drawn),
+        })
+    }
+
     /// Where the run works, without links and dots where it is there: what is above it is what is above the run. None when
     /// none is given and this command's own is gone.
     pub(crate) fn directory(&self) -> Option<PathBuf> {

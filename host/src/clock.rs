@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
 
 use crate::model::Timestamp;
+use crate::process::boottime_ms;
 
 /// Where the time of a command comes from.
 #[derive(Clone, Debug, Default)]
@@ -34,14 +35,7 @@ impl Clock {
     /// both, and its offset is none.
     pub(crate) fn since_boot(&self) -> SinceBoot {
         match self {
-            Self::System => {
-                let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-                SinceBoot::Ms(
-                    time.tv_sec
-                        .saturating_mul(1_000)
-                        .saturating_add(time.tv_nsec / 1_000_000),
-                )
-            }
+            Self::System => SinceBoot::Ms(i64::try_from(boottime_ms()).unwrap_or(i64::MAX)),
             Self::Set(ms) => SinceBoot::Steady(Timestamp::from_ms(ms.load(Ordering::Relaxed))),
         }
     }

@@ -49,6 +49,18 @@ fn no_engine_is_made_by_the_first_command_on_a_new_home() {
 }
 
 #[test]
+fn an_engine_is_made_for_health_only_where_a_component_is_asked() {
+    let home = Home::new();
+    for (kind, engines) in [("team", 0), ("show", 0), ("play", 0), ("session", 1)] {
+        home.done(&["create", kind, "--id", kind]);
+        check(&home, &["ls", "--health", kind], engines);
+        check(&home, &["show", kind], engines);
+        check(&home, &["why", kind], engines);
+        check(&home, &["ls", kind], 0);
+    }
+}
+
+#[test]
 fn an_engine_is_made_to_look_into_a_component_that_was_never_installed() {
     let home = Home::new();
     let file = home.path("policy.wasm");

@@ -109,12 +109,11 @@ impl Home {
 
     /// The run as it is when its end is recorded and nothing of it lives.
     pub(crate) fn over(&self, id: &str) -> Value {
-        let mut shown = Value::Null;
         until("the run is over", || {
-            shown = self.json(&["show", id]);
-            shown["terminal"] == true && shown["runtime"]["state"] == "stopped"
+            let listed = &self.json(&["ls", id])[0];
+            listed["terminal"] == true && listed["runtime"]["state"] == "stopped"
         });
-        shown
+        self.json(&["show", id])
     }
 
     /// A file of the run's directory.

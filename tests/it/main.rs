@@ -15,6 +15,7 @@ mod entities;
 mod explaining;
 mod floods;
 mod harness;
+mod health;
 mod identities;
 mod inventory;
 mod judging;

@@ -165,12 +165,22 @@ fn a_store_that_cannot_be_written_is_read_and_a_waiting_end_is_told_once() {
     for question in QUESTIONS {
         home.run(question).exits(0);
     }
-    for question in [&["ls"][..], &["show", "waits"], &["history", "waits"]] {
+    for question in [
+        &["ls"][..],
+        &["ls", "--health"],
+        &["show", "waits"],
+        &["history", "waits"],
+    ] {
         let answer = home.run(question).exits(0);
         assert!(answer.out.contains("running"), "{}", answer.out);
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
         assert!(answer.err.starts_with("warning: run/waits"), "{}", answer.err);
     }
+    let health = &home.json(&["ls", "--health", "waits"])[0]["health"];
+    assert_eq!(
+        health["level"], "orphaned",
+        "gone without output, and its end is not recorded"
+    );
     let waiting = home.run(&["wait", "waits", "--timeout", "1500ms"]).exits(3);
     assert_eq!(
         waiting.err.matches("waits to be recorded").count(),

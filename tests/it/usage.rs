@@ -127,7 +127,6 @@ fn what_is_not_built_is_absent() {
         &["queue", "ls"],
         &["worker"],
         &["policy", "new", "x"],
-        &["ls", "--health"],
         &["notify", "nonsense"],
     ];
     for arguments in commands {

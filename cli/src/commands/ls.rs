@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use runwarden_host::Host;
-use runwarden_host::model::{DurationMs, Entity, RuntimeState, singular};
+use runwarden_host::model::{Condition, DurationMs, Entity, RuntimeState, singular};
 use runwarden_host::process::Living;
 use runwarden_host::store::EntityQuery;
-use runwarden_host::verbs::{EntityView, Seen, views};
+use runwarden_host::verbs::{EntityView, Seen, health as assess, views};
 use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, ended_at, settled_all};
-use super::processes;
 use super::runtime::elsewhere;
+use super::{health, processes};
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::output::{Column, Page, Report, Style, Table, Text, ago, span, stems};
@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Show the live processes of each run below it
     #[arg(long, help_heading = "Shape")]
     processes: bool,
+    /// Ask the policy of each how it is, and say which is the worst: healthy, idle, unresponsive, stale, orphaned, zombie
+    #[arg(long, help_heading = "Shape")]
+    health: bool,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -58,6 +61,8 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden ls --failed --since yesterday
   runwarden ls --tag team=core --tree
   runwarden ls --live --tree --processes
+  runwarden ls --live --health
+  runwarden ls --health --json | jq 'max_by(.health.severity) | {ref, health}'
   runwarden ls --all --json | jq -r '.[] | select(.fields.exit_code == 137) | .ref'";
 
 /// Entities, newest first.
@@ -65,6 +70,8 @@ pub(crate) struct Listing {
     views: Vec<EntityView>,
     /// What was seen of the processes of those that have any, by row, where that was asked for.
     seen: HashMap<i64, Seen>,
+    /// How each is, in the order of the views, where that was asked for.
+    health: Option<Vec<Option<Condition>>>,
     shape: Shape,
     /// More ended earlier than is shown.
     more: bool,
@@ -87,6 +94,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
         return Ok(Listing {
             views: Vec::new(),
             seen: HashMap::new(),
+            health: args.health.then(Vec::new),
             shape,
             more: false,
             unasked,
@@ -108,9 +116,14 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Listing> {
     } else {
         HashMap::new()
     };
+    let health = match args.health {
+        true => Some(asked(&host, &mut views)?),
+        false => None,
+    };
     Ok(Listing {
         views,
         seen,
+        health,
         shape,
         more,
         unasked,
@@ -126,6 +139,15 @@ fn look(host: &Host, views: &mut [EntityView]) -> Outcome<HashMap<i64, Seen>> {
         found.extend(seen.map(|seen| (view.entity.row, seen)));
     }
     Ok(found)
+}
+
+/// Asks how what is listed is, and adds the answers to its documents.
+fn asked(host: &Host, views: &mut [EntityView]) -> Outcome<Vec<Option<Condition>>> {
+    let conditions = assess(host, views)?;
+    for (view, condition) in views.iter_mut().zip(&conditions) {
+        health::add(&mut view.json, condition.as_ref());
+    }
+    Ok(conditions)
 }
 
 /// Words that are no kind.
@@ -223,6 +245,9 @@ const COLUMNS: [Column; 6] = [
     Column::kept("AGE"),
 ];
 
+/// Where the column of health goes: behind the status, which a narrow page can do without then.
+const HEALTH_PLACE: usize = 3;
+
 /// Where processes are listed, a narrow page keeps what they are rather than the status of the runs they belong to.
 const COLUMNS_WITH_PROCESSES: [Column; 6] = [
     COLUMNS[0],
@@ -242,24 +267,41 @@ impl Report for Listing {
         if self.views.is_empty() {
             return self.empty();
         }
-        let columns = if self.seen.is_empty() {
-            &COLUMNS
+        let mut columns = if self.seen.is_empty() {
+            COLUMNS.to_vec()
         } else {
-            &COLUMNS_WITH_PROCESSES
+            COLUMNS_WITH_PROCESSES.to_vec()
         };
-        let mut table = Table::new(columns);
+        let levels = self.levels();
+        if levels.is_some() {
+            columns[HEALTH_PLACE - 1].expendable = 1;
+            columns.insert(HEALTH_PLACE, Column::kept("HEALTH"));
+        }
+        let mut table = Table::new(&columns);
         let rows = self.rows();
         let depths: Vec<usize> = rows.iter().map(|(depth, _)| *depth).collect();
         for (stem, (_, member)) in stems(&depths).iter().zip(rows) {
-            table.row(match member {
+            let level = levels.as_ref().map(|levels| match &member {
+                Member::Entity(view) => health::level(levels.get(&view.entity.row).copied()),
+                Member::Process(_) | Member::Unseen(_) => Text::new(),
+            });
+            let mut cells = match member {
                 Member::Entity(view) => row(stem, view, page),
                 Member::Process(process) => process_row(stem, process),
                 Member::Unseen(why) => unseen_row(stem, why),
-            });
+            };
+            if let Some(level) = level {
+                cells.insert(HEALTH_PLACE, level);
+            }
+            table.row(cells);
         }
         let mut text = table.text(page);
         if self.more {
             text.line(Text::styled(Style::Dim, "more ended earlier: runwarden ls --all"));
+        }
+        let conditions = self.health.as_deref().unwrap_or_default();
+        for line in health::summary(&self.views, conditions, page) {
+            text.line(line);
         }
         text
     }
@@ -274,6 +316,17 @@ enum Member<'a> {
 }
 
 impl Listing {
+    /// How each is, by row, where that was asked for.
+    fn levels(&self) -> Option<HashMap<i64, &Condition>> {
+        let conditions = self.health.as_ref()?.iter();
+        let found = self.views.iter().zip(conditions);
+        Some(
+            found
+                .filter_map(|(view, condition)| Some((view.entity.row, condition.as_ref()?)))
+                .collect(),
+        )
+    }
+
     /// What is listed, in order, with how far below the margin each stands.
     fn rows(&self) -> Vec<(usize, Member<'_>)> {
         let entities = match self.shape {

@@ -9,8 +9,7 @@ use runwarden_host::Host;
 use runwarden_host::model::{Create, Ended, Entity};
 use runwarden_host::process::{AtLogout, Io, Login, ParentTie, ignore_hangup};
 use runwarden_host::verbs::{
-    Begun, Enclosing, EntityView, IdChoice, Running, Start, StartFailure, enclosing, known_kind, observed_exit, run,
-    view,
+    Begun, Enclosing, EntityView, Running, Start, StartFailure, enclosing, known_kind, observed_exit, run, view,
 };
 use serde_json::Value;
 
@@ -109,10 +108,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Exit {
 fn begin(context: &Context, args: &Args, io: Io) -> Result<(Arc<Host>, Begun), Box<Failure>> {
     let host = context.create()?;
     let create = creation(context, &host, args)?;
-    let (id, choice) = match &args.work.id {
-        Some(id) => (id.clone(), IdChoice::Given),
-        None => (host.draw_id().map_err(Failure::from)?, IdChoice::Drawn),
-    };
+    let (id, choice) = args.work.own_id(&host)?;
     let start = Start {
         create: Create { id, ..create },
         id: choice,

@@ -1,12 +1,12 @@
 //! `show`: everything about one entity.
 
-use runwarden_host::model::{Entity, NotifySettings};
-use runwarden_host::verbs::{EntityView, Seen, view};
+use runwarden_host::model::{Condition, Entity, NotifySettings};
+use runwarden_host::verbs::{EntityView, Seen, health_if_open, view};
 use serde_json::Value;
 
 use super::entity::{cause, command_line, duration, settled, text_of};
-use super::processes;
 use super::runtime::elsewhere;
+use super::{health, processes};
 use crate::context::{Context, meant};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -32,8 +32,8 @@ const EXAMPLES: &str = "EXAMPLES
 
 /// What is shown.
 pub(crate) enum Shown {
-    /// The entity, and what was seen of its processes where any may live.
-    Entity(Box<EntityView>, Option<Seen>),
+    /// The entity, what was seen of its processes where any may live, and how it is where that can be asked.
+    Entity(Box<EntityView>, Option<Seen>, Option<Condition>),
     /// Its work alone.
     Work(Value),
 }
@@ -46,7 +46,9 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     if !args.command {
         let seen = processes::seen_of(&host, &view)?;
         processes::add_seen(&mut view.json, seen.as_ref());
-        return Ok(Shown::Entity(Box::new(view), seen));
+        let condition = health_if_open(&host, &view)?;
+        health::add(&mut view.json, condition.as_ref());
+        return Ok(Shown::Entity(Box::new(view), seen, condition));
     }
     let reference = view.entity.reference.to_string();
     view.work.map(Shown::Work).ok_or_else(|| {
@@ -62,20 +64,20 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
 impl Report for Shown {
     fn json(&self) -> Value {
         match self {
-            Self::Entity(view, _) => view.json.clone(),
+            Self::Entity(view, ..) => view.json.clone(),
             Self::Work(work) => work.clone(),
         }
     }
 
     fn text(&self, page: &Page) -> Text {
         match self {
-            Self::Entity(view, seen) => entity_text(view, seen.as_ref(), page),
+            Self::Entity(view, seen, condition) => entity_text(view, seen.as_ref(), condition.as_ref(), page),
             Self::Work(work) => work_text(work, page),
         }
     }
 }
 
-fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
+fn entity_text(view: &EntityView, seen: Option<&Seen>, condition: Option<&Condition>, page: &Page) -> Text {
     let entity = &view.entity;
     let status = Text::styled(Style::of_status(entity.terminal, entity.success), &entity.status);
     let mut text = Text::styled(Style::Strong, entity.reference.to_string())
@@ -113,6 +115,7 @@ fn entity_text(view: &EntityView, seen: Option<&Seen>, page: &Page) -> Text {
     for one in seen.map(processes::lines).unwrap_or_default() {
         lines.text.line(heading("").with(one));
     }
+    lines.add("health", condition.map(Condition::told));
     lines.add("parents", Some(view.parents.join(", ")));
     lines.add("children", Some(view.children.join(", ")));
     lines.add("tags", Some(pairs(&view.json["tags"])));

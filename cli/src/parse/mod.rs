@@ -1,10 +1,12 @@
 //! From words on the command line to values; every error names the word and says what to type.
 
+mod moment;
 mod pairs;
 mod signal;
 mod since;
 mod size;
 
+pub(crate) use moment::moment;
 pub(crate) use pairs::{actor, evidence, json_pair, lenient_pair, object, progress, text_pair};
 pub(crate) use signal::signal;
 pub(crate) use since::since;

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::measure::measure_end;
 use super::{
-    Actor, AdminEvent, Change, Create, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, Lineage,
-    NewEntity, Override, Planned, PolicyPin, Queued, Queueing, Reason, SameStatus, Structural, Timestamp, Transition,
-    coerce, json_equal, validate_id,
+    Actor, AdminEvent, Change, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, Override, Planned, Reason,
+    SameStatus, Timestamp, Transition, coerce, json_equal,
 };
 
 /// What a command comes to.
@@ -155,110 +154,6 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
     }))
 }
 
-/// Decides a creation: pure and total.
-///
-/// # Errors
-/// [`Invalid`] when the command is wrong.
-pub fn create(
-    lifecycle: &Lifecycle,
-    policy: &PolicyPin,
-    command: &Create,
-    store: &str,
-    now: Timestamp,
-) -> Result<NewEntity, Invalid> {
-    if let Err(problem) = validate_id(&command.id) {
-        return Err(Invalid::new("id", problem.to_string(), None));
-    }
-    let status = creation_status(lifecycle, command.status.as_deref())?;
-    let mut reason = command.reason.clone();
-    if reason.code.is_empty() {
-        let given = status.creation_code.clone();
-        reason.code = given.ok_or_else(|| {
-            let message = format!("a {} created as `{}` needs a reason", lifecycle.kind(), status.name);
-            Invalid::new("reason", message, Some("add --reason CODE".to_owned()))
-        })?;
-    }
-    validate_reason(lifecycle, &reason)?;
-    validate_actor(&command.actor)?;
-    validate_metadata(&command.metadata)?;
-    let fields = fit(lifecycle, &command.fields)?;
-    let mut entity = Entity {
-        row: 0,
-        reference: super::Reference::new(lifecycle.kind(), &command.id),
-        name: command.name.clone(),
-        status: String::new(),
-        terminal: false,
-        success: false,
-        version: 1,
-        reason: reason.clone(),
-        policy: policy.clone(),
-        fields: Fields::new(),
-        structural: Structural::default(),
-        tags: command.tags.clone(),
-        unique_key: None,
-        fence: 0,
-        queued: None,
-        root: None,
-        generation: 0,
-        chain_parent: None,
-        notify: command.notify.clone(),
-        created_at: now,
-        updated_at: now,
-    };
-    for (name, value) in &fields {
-        entity.set_field(name, value);
-    }
-    entity.enter(lifecycle, &status.name);
-    if let Some(lineage) = &command.lineage {
-        continue_chain(&mut entity, lineage);
-    }
-    if let Some(queueing) = &command.queueing {
-        put_into_queue(&mut entity, queueing);
-        entity.line_up(lifecycle);
-    }
-    let row = HistoryRow {
-        id: EventId::new(store, &command.id, 1),
-        reference: entity.reference.clone(),
-        previous_status: None,
-        status: status.name.clone(),
-        reason,
-        actor: command.actor.clone(),
-        at: now,
-        version: 1,
-        policy_digest: policy.digest.clone(),
-        metadata: command.metadata.clone(),
-        guarded: Value::Null,
-    };
-    Ok(NewEntity {
-        entity,
-        row,
-        event: None,
-        planned: Planned::default(),
-        admin: Vec::new(),
-        parents: command.parents.clone(),
-        key: None,
-    })
-}
-
-fn put_into_queue(entity: &mut Entity, queueing: &Queueing) {
-    entity.queued = Some(Queued {
-        queue: queueing.queue.clone(),
-        priority: queueing.priority,
-        stage: None,
-    });
-    if !entity.terminal {
-        entity.unique_key.clone_from(&queueing.unique_key);
-        entity.structural.next_attempt_at = queueing.due_at;
-    }
-}
-
-fn continue_chain(entity: &mut Entity, lineage: &Lineage) {
-    entity.root = Some(lineage.root.clone());
-    entity.generation = lineage.generation;
-    entity.chain_parent = Some(lineage.chain_parent.clone());
-    entity.structural.lease_attempts = Some(lineage.lease_attempts);
-}
-
 impl Change {
     /// Whether an event is due: a terminal status is entered from another one, or an announced one is entered.
     pub fn makes_event(&self, lifecycle: &Lifecycle) -> bool {
@@ -323,7 +218,7 @@ fn fitted(lifecycle: &Lifecycle, command: &Transition) -> Result<Fitted, Invalid
     })
 }
 
-fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
+pub(super) fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
     let known: Vec<&str> = lifecycle
         .descriptor()
         .statuses
@@ -338,27 +233,7 @@ fn unknown_status(lifecycle: &Lifecycle, status: &str) -> Invalid {
     )
 }
 
-fn creation_status<'a>(lifecycle: &'a Lifecycle, asked: Option<&str>) -> Result<&'a super::Status, Invalid> {
-    let Some(name) = asked else {
-        return lifecycle
-            .first_initial()
-            .ok_or_else(|| Invalid::new("status", "the policy has no initial status", None));
-    };
-    let status = lifecycle.status(name).ok_or_else(|| unknown_status(lifecycle, name))?;
-    if status.initial {
-        return Ok(status);
-    }
-    let initial = lifecycle.descriptor().statuses.iter().filter(|status| status.initial);
-    let initial: Vec<&str> = initial.map(|status| status.name.as_str()).collect();
-    let message = format!("a {} cannot be created as `{name}`", lifecycle.kind());
-    Err(Invalid::new(
-        "status",
-        message,
-        Some(format!("it begins as {}", initial.join(" or "))),
-    ))
-}
-
-fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid> {
+pub(super) fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid> {
     if reason.code.is_empty() {
         return Err(Invalid::new(
             "reason",
@@ -374,20 +249,20 @@ fn validate_reason(lifecycle: &Lifecycle, reason: &Reason) -> Result<(), Invalid
     Err(Invalid::new("reason", message, Some(hint)))
 }
 
-fn validate_actor(actor: &Actor) -> Result<(), Invalid> {
+pub(super) fn validate_actor(actor: &Actor) -> Result<(), Invalid> {
     actor
         .problem()
         .map_or(Ok(()), |problem| Err(Invalid::new("actor", problem, None)))
 }
 
-fn validate_metadata(metadata: &Value) -> Result<(), Invalid> {
+pub(super) fn validate_metadata(metadata: &Value) -> Result<(), Invalid> {
     if metadata.is_null() || metadata.is_object() {
         return Ok(());
     }
     Err(Invalid::new("metadata", "metadata is a JSON object", None))
 }
 
-fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
+pub(super) fn fit(lifecycle: &Lifecycle, values: &Fields) -> Result<Fields, Invalid> {
     let mut fitted = Fields::new();
     for (name, value) in values {
         let Some(field) = lifecycle.field(name) else {

@@ -8,6 +8,7 @@ mod bytes;
 mod change;
 mod check;
 mod command;
+mod creation;
 mod decide;
 mod descriptor;
 mod digest;
@@ -17,6 +18,7 @@ mod ending;
 mod entity;
 mod envelope;
 mod handler;
+mod health;
 mod id;
 mod kill;
 pub mod lease;
@@ -48,7 +50,8 @@ pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check, check_handler};
 pub use command::{Create, Override, Transition};
-pub use decide::{Conflict, Decision, Found, Invalid, Refusal, create, decide, validate};
+pub use creation::create;
+pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};
 pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
     LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
@@ -63,6 +66,7 @@ pub use handler::{
     DEADLINE_MAX, Described, HANDLER_KIND, HandlerDescriptor, PLANNED_MAX, PlannedDispatch, TRANSPORTS, body_problem,
     check_config, deadline_problem, dedup_key, filled_config, is_dispatch_key,
 };
+pub use health::{Condition, Health, HealthLevel, ProcessSeen, Signs, by_thresholds, worst};
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use kill::{
     Asked, KillNode, KillRefusal, KillSet, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades,

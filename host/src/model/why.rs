@@ -11,7 +11,7 @@ mod tests;
 
 pub use notice::Notice;
 
-use super::{AdminEvent, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
+use super::{AdminEvent, Condition, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
 
 /// A start that has no process for longer than this is stuck: the command that made it is gone, or is itself held up.
 pub const START_GRACE: DurationMs = DurationMs::from_ms(30_000);
@@ -30,6 +30,8 @@ pub struct Case<'a> {
     pub runtime: Option<&'a Runtime>,
     /// What was seen of that runtime.
     pub sight: &'a Sight,
+    /// How it is by its policy, where that was asked.
+    pub health: Option<&'a Condition>,
     /// Its program has ended, and the store does not say so yet.
     pub end_waits: bool,
     /// What is linked directly below it.
@@ -125,6 +127,7 @@ pub fn explain(case: &Case<'_>) -> Explanation {
         None if case.entity.terminal => ended::explain(case),
         None => live::explain(case),
     };
+    answer.maybe("health", case.health.map(Condition::told));
     notice::told(&mut answer, case.notices);
     if let Some(refusal) = case.refusal {
         answer.fact("refused", told(refusal));

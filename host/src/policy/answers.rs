@@ -2,14 +2,11 @@
 
 use super::bindings::exports::runwarden::policy::{execution, guard, health};
 use super::bindings::runwarden::types::types as shared;
-use super::calls::{Assessed, Judged};
+use super::calls::Judged;
 use super::convert;
 use super::fault::PolicyFault;
 use super::text::line;
-use crate::model::{DurationMs, Fields, Lifecycle, Outcome, coerce};
-
-/// The levels a health function may answer.
-const LEVELS: [&str; 6] = ["healthy", "idle", "unresponsive", "stale", "orphaned", "zombie"];
+use crate::model::{DurationMs, Fields, Health, HealthLevel, Lifecycle, Outcome, coerce};
 
 /// Fields that say what the host observed of an ending; a verdict says what it means, not what it was.
 const OBSERVED: [&str; 4] = ["ended_at", "exit_code", "term_signal", "cause"];
@@ -92,18 +89,15 @@ impl Answer<'_> {
     }
 
     /// A health.
-    pub(super) fn assessment(
-        &self,
-        answer: Result<health::Assessment, shared::Fault>,
-    ) -> Result<Assessed, PolicyFault> {
+    pub(super) fn assessment(&self, answer: Result<health::Assessment, shared::Fault>) -> Result<Health, PolicyFault> {
         let assessment = answer.map_err(|fault| self.reported(&fault))?;
         self.extensions(&assessment.ext)?;
         self.weigh([assessment.level.as_str(), &assessment.message])?;
-        if !LEVELS.contains(&assessment.level.as_str()) {
+        let Some(level) = HealthLevel::from_word(&assessment.level) else {
             return Err(self.bad(format!("`{}` is no level of health", line(&assessment.level))));
-        }
-        Ok(Assessed {
-            level: assessment.level,
+        };
+        Ok(Health {
+            level,
             message: line(&assessment.message),
         })
     }

@@ -15,7 +15,8 @@ use super::instance::{CallState, classify, classify_start, store};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    Actor, Descriptor, DurationMs, Entity, Fields, HistoryRow, Lifecycle, Outcome, Reason, Structural, Timestamp,
+    Actor, Descriptor, DurationMs, Entity, Fields, Health, HistoryRow, Lifecycle, Outcome, Reason, Signs, Structural,
+    Timestamp,
 };
 
 /// A component ready to be called.
@@ -122,34 +123,15 @@ pub struct Judged {
     pub retry_after: Option<DurationMs>,
 }
 
-/// What is observed of an entity's health.
-#[derive(Clone, Debug)]
-pub struct Observed<'a> {
+/// What a health function is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct HealthRequest<'a> {
     /// The entity as read.
     pub entity: &'a Entity,
-    /// alive, gone, unknown or none.
-    pub process: &'a str,
-    /// Newest sign of life.
-    pub last_activity_at: Timestamp,
-    /// Messages counted.
-    pub messages: i64,
-    /// It left an artifact.
-    pub has_artifacts: bool,
-    /// A runtime row says running, its process is positively gone.
-    pub has_stale_locks: bool,
-    /// How it was spawned.
-    pub spawn_kind: &'a str,
+    /// What was observed of it.
+    pub signs: &'a Signs,
     /// What it may see.
     pub surroundings: &'a Surroundings,
-}
-
-/// A health.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assessed {
-    /// healthy, idle, unresponsive, stale, orphaned or zombie.
-    pub level: String,
-    /// In words.
-    pub message: String,
 }
 
 impl<'a> Callable<'a> {
@@ -234,17 +216,18 @@ impl<'a> Callable<'a> {
     }
 
     /// Asks how an entity is.
-    pub(super) fn assess(&self, lifecycle: &Lifecycle, seen: &Observed<'_>) -> Result<Assessed, PolicyFault> {
+    pub(super) fn assess(&self, lifecycle: &Lifecycle, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
         const FUNCTION: &str = "health.assess";
+        let signs = asked.signs;
         let observation = health::Observation {
-            entity: convert::entity(seen.entity, &lifecycle.descriptor().reads),
-            process: seen.process.to_owned(),
-            last_activity_at: seen.last_activity_at.as_ms(),
-            messages: seen.messages,
-            has_artifacts: seen.has_artifacts,
-            has_stale_locks: seen.has_stale_locks,
-            spawn_kind: seen.spawn_kind.to_owned(),
-            surroundings: seen.surroundings.shown(),
+            entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
+            process: signs.process.word().to_owned(),
+            last_activity_at: signs.last_activity_at.as_ms(),
+            messages: signs.messages,
+            has_artifacts: signs.has_artifacts,
+            has_stale_locks: signs.has_stale_locks,
+            spawn_kind: signs.spawn_kind.clone(),
+            surroundings: asked.surroundings.shown(),
             ext: Vec::new(),
         };
         let indices = || health::GuestIndices::new(self.pre);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
-use super::calls::{Assessed, Callable, GuardRequest, Judged, Observed, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
@@ -18,7 +18,7 @@ use super::instance::{CallState, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Lifecycle, PlannedDispatch, PolicyPin, filled,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin, filled,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
@@ -194,8 +194,8 @@ impl Policies {
     ///
     /// # Errors
     /// [`PolicyFault`]; the caller says that health is not known.
-    pub fn assess(&self, pin: &PolicyPin, seen: &Observed<'_>) -> Result<Assessed, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.assess(lifecycle, seen))
+    pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
+        self.with(pin, |callable, lifecycle| callable.assess(lifecycle, asked))
     }
 
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use runwarden_shim::message::Stream;
@@ -14,6 +15,21 @@ const FILES_MAX: usize = 1_000;
 
 /// Kind and location of the files in a run directory's `artifacts/`, sorted. What cannot be read is left out.
 pub fn artifacts(run_directory: &[u8]) -> Vec<(String, String)> {
+    let mut files = artifact_files(run_directory, FILES_MAX);
+    files.sort();
+    files
+        .into_iter()
+        .map(|path| ("file".to_owned(), path.to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// Whether there is a file in a run directory's `artifacts/`, as far as it can be read.
+pub fn has_artifacts(run_directory: &[u8]) -> bool {
+    !artifact_files(run_directory, 1).is_empty()
+}
+
+/// At most so many of the files below `artifacts/`.
+fn artifact_files(run_directory: &[u8], at_most: usize) -> Vec<PathBuf> {
     let run = RunDir::at(Path::new(std::ffi::OsStr::from_bytes(run_directory)));
     let mut pending = vec![run.artifacts()];
     let mut found: Vec<PathBuf> = Vec::new();
@@ -21,21 +37,39 @@ pub fn artifacts(run_directory: &[u8]) -> Vec<(String, String)> {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => pending.push(entry.path()),
-                Ok(_) if found.len() < FILES_MAX => found.push(entry.path()),
-                Ok(_) => return sorted(found),
+                Ok(_) => found.push(entry.path()),
                 Err(_) => {}
+            }
+            if found.len() >= at_most {
+                return found;
             }
         }
     }
-    sorted(found)
+    found
 }
 
-fn sorted(mut files: Vec<PathBuf>) -> Vec<(String, String)> {
-    files.sort();
-    files
-        .into_iter()
-        .map(|path| ("file".to_owned(), path.to_string_lossy().into_owned()))
-        .collect()
+/// What the logs of a run tell without being read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSigns {
+    /// When one of them was last written, in milliseconds since the epoch; none where there is none.
+    pub written_at_ms: Option<i64>,
+    /// Something was written.
+    pub has_output: bool,
+}
+
+/// Looks at the logs of a run. What cannot be looked at tells nothing.
+pub fn log_signs(run: &RunDir) -> LogSigns {
+    let logs = [Stream::Output, Stream::Stdout, Stream::Stderr].map(|stream| fs::metadata(run.log(stream)));
+    let mut signs = LogSigns::default();
+    for log in logs.into_iter().flatten() {
+        let written_at_ms = log
+            .mtime()
+            .saturating_mul(1_000)
+            .saturating_add(log.mtime_nsec() / 1_000_000);
+        signs.written_at_ms = signs.written_at_ms.max(Some(written_at_ms));
+        signs.has_output |= log.len() > 0;
+    }
+    signs
 }
 
 /// The last bytes of a run's output: of the merged log, else of standard output.

@@ -11,12 +11,12 @@
 //! recorded never depends on the queue: where it cannot be used, a command works alone, and the store keeps order.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
-use std::thread;
 use std::time::Duration;
+
+use super::turn::take_in_order;
 
 /// How long a command waits for its turn before it works alone: as long as it would wait for the store.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ pub(crate) fn take_turn(directory: &Path, id: &str) -> Turn {
     let Some(own) = OwnTicket::draw(directory, id) else {
         return Turn::Alone;
     };
-    let Some(lock) = lock(directory) else {
+    let Some(lock) = take_in_order(directory, PATIENCE) else {
         return Turn::Alone;
     };
     if own.is_served() {
@@ -80,7 +80,7 @@ pub(crate) fn make_queue(directory: &Path) -> std::io::Result<()> {
 /// Waits for the turn of whoever works for others alone; none when nobody waits, or the turn does not come.
 pub(crate) fn take_turn_for_others(directory: &Path) -> Option<HeldTurn> {
     fs::read_dir(directory).ok()?.next()?.ok()?;
-    let lock = lock(directory)?;
+    let lock = take_in_order(directory, PATIENCE)?;
     Some(HeldTurn {
         directory: directory.to_owned(),
         own: None,
@@ -170,27 +170,11 @@ fn ticket(path: PathBuf) -> Option<Ticket> {
     })
 }
 
-/// The directory's lock, in order of asking. None when it cannot be locked or does not come free.
-fn lock(directory: &Path) -> Option<File> {
-    let file = File::open(directory).ok()?;
-    match file.try_lock() {
-        Ok(()) => return Some(file),
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(_)) => return None,
-    }
-    // The kernel's queue knows no time limit, so a thread waits in it; one that waits too long ends with the process.
-    let (told, turn) = sync_channel(1);
-    let wait = move || {
-        let locked = file.lock().map(|()| file);
-        let _ = told.send(locked); // nobody waits any more: the lock is given back
-    };
-    thread::Builder::new().name("turn".to_owned()).spawn(wait).ok()?;
-    turn.recv_timeout(PATIENCE).ok()?.ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use std::thread;
 
     use super::*;
 

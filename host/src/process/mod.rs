@@ -34,6 +34,7 @@ mod shim_file;
 mod spawn;
 mod stop;
 mod tree;
+mod turn;
 mod unheld;
 mod volume;
 
@@ -47,7 +48,7 @@ pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose, empty_groups, group_name};
 pub use control::{Control, Event};
 pub use error::ProcessError;
-pub use evidence::{artifacts, boottime_ms, last_output, machine_name};
+pub use evidence::{LogSigns, artifacts, boottime_ms, has_artifacts, last_output, log_signs, machine_name};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, draw_ticket, make_queue, take_turn, take_turn_for_others};
 pub use hangup::ignore_hangup;
@@ -72,5 +73,6 @@ pub use stop::{StopAsked, Wake, ask_stop};
 pub use tree::{
     Emptied, Found, directories_below, path_of, real_path, remove_tree, remove_tree_without_links, working_directory,
 };
+pub(crate) use turn::take_in_order;
 pub use unheld::{Look, PROOF_CGROUP, PROOF_SCAN, Signalled, TOKEN_VARIABLE, Traces, UnheldSet, remove_own_cgroup};
 pub use volume::{Exposure, Usage, Volume, exposed, usage};

@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use runwarden_shim::message::Stream;
@@ -296,7 +297,10 @@ fn lock_within(file: &File, at_most: Duration) -> Result<(), rustix::io::Errno> 
 /// Writes a file under another name, makes it durable, and gives it its name.
 pub(super) fn write_whole(directory: &Path, name: &str, content: &[u8], mode: u32) -> Result<PathBuf, ProcessError> {
     let path = directory.join(name);
-    let temporary = directory.join(format!(".{name}.{}.tmp", std::process::id()));
+    // Two threads may write the same file at once.
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)

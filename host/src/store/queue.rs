@@ -258,6 +258,8 @@ pub struct HeldLease {
     pub fence: i64,
     /// Who holds it.
     pub holder: String,
+    /// The attempt that the lease is for; the first is 1.
+    pub attempt: i64,
 }
 
 /// Why the store admits nobody to a row now.

@@ -249,8 +249,8 @@ fn hold(
     });
     directory.write_run(format!("{description:#}\n").as_bytes())?;
     let shim = process::install_shim(&host.config().cache(), host.config().shim)?;
-    let ours = own_variables(host, attempt, directory);
     let work = &start.work;
+    let ours = own_variables(host, attempt, work, directory);
     let environment = work
         .environment(&start.inherited, &ours)
         .into_iter()
@@ -291,23 +291,16 @@ pub(super) fn duration(length: crate::model::DurationMs) -> Duration {
 }
 
 /// What every program of a run finds in its environment.
-fn own_variables(host: &Host, attempt: &Attempt, directory: &RunDir) -> [(Bytes, Bytes); 6] {
+fn own_variables(host: &Host, attempt: &Attempt, work: &Work, directory: &RunDir) -> Vec<(Bytes, Bytes)> {
     let reference = &attempt.entity.reference;
-    let number = attempt.entity.structural.attempt.unwrap_or(1);
-    [
-        (
-            Bytes::from("RUNWARDEN_REF"),
-            Bytes::from(reference.to_string().as_str()),
-        ),
-        (Bytes::from("RUNWARDEN_ID"), Bytes::from(reference.id.as_str())),
-        (
-            Bytes::from("RUNWARDEN_ATTEMPT"),
-            Bytes::from(number.to_string().as_str()),
-        ),
-        (
-            Bytes::from(process::TOKEN_VARIABLE),
-            Bytes::from(attempt.token.as_str()),
-        ),
+    let lease = work.lease.as_ref();
+    let number = lease.map(|lease| lease.attempt).or(attempt.entity.structural.attempt);
+    let named = |name: &str, value: &str| (Bytes::from(name), Bytes::from(value));
+    let mut variables = vec![
+        named("RUNWARDEN_REF", &reference.to_string()),
+        named("RUNWARDEN_ID", &reference.id),
+        named("RUNWARDEN_ATTEMPT", &number.unwrap_or(1).to_string()),
+        named(process::TOKEN_VARIABLE, &attempt.token),
         (
             Bytes::from("RUNWARDEN_RUN_DIR"),
             Bytes::from(directory.path().as_os_str()),
@@ -316,7 +309,12 @@ fn own_variables(host: &Host, attempt: &Attempt, directory: &RunDir) -> [(Bytes,
             Bytes::from("RUNWARDEN_HOME"),
             Bytes::from(host.config().home().as_os_str()),
         ),
-    ]
+    ];
+    if let Some(lease) = lease {
+        variables.push(named("RUNWARDEN_LEASE_REF", &lease.reference.to_string()));
+        variables.push(named("RUNWARDEN_LEASE_TOKEN", &lease.fence.to_string()));
+    }
+    variables
 }
 
 fn split_variable(variable: Vec<u8>) -> (OsString, OsString) {

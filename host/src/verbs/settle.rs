@@ -24,6 +24,7 @@ use crate::model::{
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
+use crate::verbs::lease::end_row_of;
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 use crate::verbs::verdict::ask_verdict;
 use crate::work::Work;
@@ -165,7 +166,11 @@ pub(crate) fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, told: 
     update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
     match write(host, entity, &command, &Beside::runtimes(std::slice::from_ref(&update)))? {
-        TransitionOutcome::Applied { .. } => Ok(Settled::Done),
+        TransitionOutcome::Applied { entity: ended, .. } => {
+            crash::point("settle.ended");
+            end_row_of(host, &ended)?;
+            Ok(Settled::Done)
+        }
         // Somebody else recorded it from the same file, or a report came between.
         TransitionOutcome::Conflict(_) => Ok(Settled::LookAgain),
         // Its policy has no way from the status it reported to that end: the refusal is in the audit rows, once,
@@ -276,6 +281,11 @@ pub(super) struct Meaning {
     pub(super) patch: crate::model::Fields,
 }
 
+/// How an attempt ended, by what its shim left: with a kill that was wanted before as that kill.
+pub(crate) fn attempt_ending(runtime: &Runtime, record: &ExitRecord) -> (Ending, Ended) {
+    ending(&with_intent(runtime, record), record)
+}
+
 /// What was looked for in the run's directories.
 pub(super) struct Found {
     evidence: Evidence,
@@ -285,7 +295,12 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn of(host: &Host, entity: &Entity, runtime: &Runtime, work: Option<&Work>) -> Result<Self, Error> {
+    /// What became of the evidence it was to leave.
+    pub(super) const fn evidence(&self) -> Evidence {
+        self.evidence
+    }
+
+    pub(super) fn of(host: &Host, entity: &Entity, runtime: &Runtime, work: Option<&Work>) -> Result<Self, Error> {
         let artifacts = runtime.run_dir.as_deref().map(artifacts).unwrap_or_default();
         let evidence_wanted = work.is_some_and(|work| work.want_evidence);
         let missing: Vec<String> = work.map(|work| missing_artifacts(work, runtime)).unwrap_or_default();

@@ -140,7 +140,6 @@ pub(crate) fn write(
 
 /// Moves several entities, each from the version given, in one commit: which of them came out how, in their order. Nothing
 /// is decided again for those that others were faster with: they are conflicts.
-#[cfg_attr(not(test), expect(dead_code, reason = "claims come next"))]
 pub(crate) fn write_all(host: &Host, commands: &[(Entity, Transition)]) -> Result<Vec<TransitionOutcome>, Error> {
     let mut outcomes = Vec::with_capacity(commands.len());
     let mut prepared = Vec::new();

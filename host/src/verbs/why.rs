@@ -11,9 +11,11 @@ use crate::model::{
 };
 use crate::process::{self, Living, LockWait, Look, Survivor, lock_waits, waits_in};
 use crate::store::{AdminQuery, HistoryQuery, Scope};
+use crate::verbs::health::health_if_open;
 use crate::verbs::living::{Seen, living};
 use crate::verbs::settle::run_directory;
 use crate::verbs::standing::{Standing, standing};
+use crate::verbs::view::{EntityView, view};
 use crate::verbs::{identity, resolve};
 
 /// How many notices of an entity's events are looked at.
@@ -38,9 +40,10 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
     let found = resolve(host, word, own)?;
     let standing = standing(host, found)?;
     let end_waits = matches!(standing, Standing::EndWaits(_));
-    let entity = standing.into_entity();
-    let lifecycle = host.lifecycle(&entity)?;
-    let runtime = newest(host, &entity)?;
+    let view = view(host, standing.into_entity())?;
+    let lifecycle = host.lifecycle(&view.entity)?;
+    let health = health_if_open(host, &view)?;
+    let EntityView { entity, runtime, .. } = view;
     let sight = match &runtime {
         Some(runtime) => look(host, runtime)?,
         None => Sight::Nothing,
@@ -51,6 +54,7 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         lifecycle: &lifecycle,
         runtime: runtime.as_ref(),
         sight: &sight,
+        health: health.as_ref(),
         end_waits,
         children: &host.store().linked(&entity, Scope::Children)?,
         refusal: refusal(host, &entity)?.as_ref(),
@@ -79,11 +83,6 @@ impl Why {
             "next": explanation.next,
         })
     }
-}
-
-fn newest(host: &Host, entity: &Entity) -> Result<Option<Runtime>, Error> {
-    let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
-    Ok(runtimes.into_iter().next_back())
 }
 
 /// What can be seen of a runtime from here.

@@ -3,29 +3,22 @@
 use std::ffi::OsString;
 
 use jiff::tz::TimeZone;
-use runwarden_host::QueueTerms;
 use runwarden_host::model::schedule::{Cadence, Missed, Overlap};
-use runwarden_host::model::{DurationMs, Outcome as Entered, QUEUE_DEFAULT, Tags};
-use runwarden_host::verbs::known_kind;
+use runwarden_host::model::{DurationMs, Outcome as Entered};
 use runwarden_host::verbs::schedule::{
     NewSchedule, ScheduleView, Submitted, Words, add, cron_cadence, interval_cadence, look,
 };
 use serde_json::Value;
 
 use super::words::{cadence, document, in_both, zone_name};
-use crate::context::{Context, meant, operator};
+use crate::context::{Context, operator};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
 use crate::notify::warn;
 use crate::output::{Page, Report, Style, Text};
 use crate::parse;
+use crate::queueing::QueueArgs;
 use crate::work::WorkArgs;
-
-/// The kind of what is made for each fire time.
-const KIND: &str = "schedule_run";
-
-/// The kind of the run that a worker makes for each attempt.
-const RUN_KIND: &str = "session";
 
 /// Submit work by a cron expression or an interval, from now on
 ///
@@ -52,27 +45,8 @@ pub(crate) struct Args {
     /// Of fire times that nobody was there for, start: skip (none), one (the newest), all
     #[arg(long, value_name = "HOW", value_parser = missed, default_value = "one", help_heading = "When")]
     missed: Missed,
-    /// The queue that it is put into [default: default]
-    #[arg(long, value_name = "Q", help_heading = "How it is queued")]
-    queue: Option<String>,
-    /// Higher is taken first
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        allow_negative_numbers = true,
-        help_heading = "How it is queued"
-    )]
-    priority: i64,
-    /// How many starts each has, whatever ended the earlier ones [default: as its policy says]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..), help_heading = "How it is queued")]
-    attempts: Option<i64>,
-    /// How long a worker holds it without a sign of life [default: as its policy says]
-    #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true, help_heading = "How it is queued")]
-    lease: Option<DurationMs>,
-    /// Make it under this installed policy [default: the active one of its kind, each time]
-    #[arg(long, value_name = "NAME@VERSION", help_heading = "How it is queued")]
-    policy: Option<String>,
+    #[command(flatten)]
+    queueing: QueueArgs,
     #[command(flatten)]
     work: WorkArgs,
     /// The program and its arguments, executed as they are
@@ -101,37 +75,16 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Added> {
         );
     }
     let cadence = cadence_of(args)?;
-    let mut parents = Vec::new();
-    for word in &args.work.parents {
-        parents.push(meant(&host, word)?.reference);
-    }
+    let mut submission = args.queueing.submission(&host, &args.work, &args.argv)?;
     let settings = args.work.notify.resolved(&host, args.work.directory().as_deref())?;
     warn(context, &settings);
-    let mut work = args.work.work(&args.argv)?;
-    work.queue = Some(QueueTerms {
-        run_kind: RUN_KIND.to_owned(),
-        lease_ms: args.lease,
-        attempts: args.attempts,
-        not_before: None,
-    });
-    let submitted = Submitted {
-        kind: known_kind(&host, KIND)?,
-        policy: args.policy.clone(),
-        name: args.work.name.clone(),
-        tags: args.work.tags.iter().cloned().collect::<Tags>(),
-        parents,
-        notify: settings.stored(),
-        queue: args.queue.clone().unwrap_or_else(|| QUEUE_DEFAULT.to_owned()),
-        priority: args.priority,
-        work,
-        words: words(),
-    };
+    submission.create.notify = settings.stored();
     let new = NewSchedule {
         name: args.schedule.clone(),
         cadence,
         overlap: args.overlap,
         missed: args.missed,
-        submitted,
+        submitted: Submitted::of(submission, words()),
     };
     if add(&host, new, &operator())?.is_none() {
         let name = &args.schedule;
@@ -162,7 +115,7 @@ fn machine_zone() -> String {
     name.unwrap_or("UTC").to_owned()
 }
 
-/// How the bundled policy of [`KIND`] calls what becomes of a fire time.
+/// How the bundled policies of queued work call what becomes of a fire time.
 fn words() -> Words {
     let skipped = |code: &str| Entered {
         status: "skipped".to_owned(),

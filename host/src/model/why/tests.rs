@@ -15,6 +15,7 @@ struct Known {
     entity: Entity,
     runtime: Option<Runtime>,
     sight: Sight,
+    health: Option<Condition>,
     end_waits: bool,
     children: Vec<Entity>,
     refusal: Option<AdminEvent>,
@@ -49,6 +50,7 @@ fn known(kind: &str) -> Known {
         entity: made.entity,
         runtime: None,
         sight: Sight::Nothing,
+        health: None,
         end_waits: false,
         children: Vec::new(),
         refusal: None,
@@ -162,6 +164,7 @@ impl Known {
             lifecycle: &self.lifecycle,
             runtime: self.runtime.as_ref(),
             sight: &self.sight,
+            health: self.health.as_ref(),
             end_waits: self.end_waits,
             children: &self.children,
             refusal: self.refusal.as_ref(),
@@ -202,6 +205,15 @@ fn what_runs_well_is_told_so() {
     alive(&[])
         .state(RuntimeState::Starting)
         .says("it is being started", "runwarden logs");
+}
+
+#[test]
+fn what_its_policy_says_of_its_health_is_a_fact() {
+    let fails = Condition::Unknown("it trapped".to_owned());
+    let told = alive(&[process(5, 'S')]).with(|known| known.health = Some(fails));
+    told.knows("health", "unknown: it trapped");
+    let facts = alive(&[process(5, 'S')]).explained().facts;
+    assert!(facts.iter().all(|fact| fact.what != "health"), "nobody asked");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use runwarden_test_guests::Mode;
 use serde_json::json;
 
 use super::guests::{Installed, UNHURRIED};
-use crate::model::{Descriptor, Structural};
+use crate::model::{Descriptor, HealthLevel, Structural};
 use crate::policy::calls::attempts;
 use crate::policy::{Limits, PolicyFault};
 
@@ -195,7 +195,7 @@ fn health_is_one_of_its_levels() {
         Mode::HealthPanics,
     ];
     let installed = Installed::new(&modes);
-    assert_eq!(installed.assess(Mode::Honest).unwrap().level, "healthy");
+    assert_eq!(installed.assess(Mode::Honest).unwrap().level, HealthLevel::Healthy);
     assert!(matches!(
         installed.assess(Mode::HealthUnknownLevel),
         Err(PolicyFault::BadAnswer { .. })

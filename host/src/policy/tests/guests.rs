@@ -7,9 +7,11 @@ use runwarden_test_guests::{Mode, hostile};
 use serde_json::json;
 
 use super::fake::Components;
-use crate::model::{Actor, Create, Entity, Fields, Lifecycle, Outcome, PolicyPin, Reason, Timestamp, create};
+use crate::model::{
+    Actor, Create, Entity, Fields, Health, Lifecycle, Outcome, PolicyPin, ProcessSeen, Reason, Signs, Timestamp, create,
+};
 use crate::policy::{
-    Assessed, Candidate, GuardRequest, InstallError, Judged, Limits, Observed, Policies, PolicyFault, Surroundings,
+    Candidate, GuardRequest, HealthRequest, InstallError, Judged, Limits, Policies, PolicyFault, Surroundings,
     VerdictRequest, compile_here, prepare,
 };
 
@@ -110,24 +112,27 @@ impl Installed {
     }
 
     /// Asks the health function of a mode.
-    pub(super) fn assess(&self, mode: Mode) -> Result<Assessed, PolicyFault> {
+    pub(super) fn assess(&self, mode: Mode) -> Result<Health, PolicyFault> {
         self.assess_under(mode, &pin(mode))
     }
 
     /// Asks the health function of a pinned policy about a gadget of a mode.
-    pub(super) fn assess_under(&self, mode: Mode, pin: &PolicyPin) -> Result<Assessed, PolicyFault> {
+    pub(super) fn assess_under(&self, mode: Mode, pin: &PolicyPin) -> Result<Health, PolicyFault> {
         let entity = self.gadget(mode);
-        let seen = Observed {
-            entity: &entity,
-            process: "alive",
+        let signs = Signs {
+            process: ProcessSeen::Alive,
             last_activity_at: Timestamp::from_ms(1_000),
             messages: 0,
             has_artifacts: false,
             has_stale_locks: false,
-            spawn_kind: "agent",
+            spawn_kind: "agent".to_owned(),
+        };
+        let asked = HealthRequest {
+            entity: &entity,
+            signs: &signs,
             surroundings: &Surroundings::default(),
         };
-        self.policies.assess(pin, &seen)
+        self.policies.assess(pin, asked)
     }
 
     fn gadget(&self, mode: Mode) -> Entity {

@@ -12,6 +12,7 @@ mod determinism;
 mod fake;
 mod guests;
 mod handlers;
+mod health;
 mod install;
 mod limits;
 mod shapes;

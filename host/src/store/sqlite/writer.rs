@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use super::connection::{Access, Db, Reads, Source};
 use super::failure::{Fault, again, explain};
 use super::readers::Readers;
-use super::{activation, consumers, entity, history, outbox, queue, removal, reserve, runtime, schedules};
+use super::scheduling::Step;
+use super::{activation, consumers, entity, history, outbox, queue, removal, reserve, runtime};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, EffectSet, Enqueued, Fire, Fired,
-    Installation, JournalPage, KeptSchedule, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded,
-    RuntimeUpdate, Steering, StoreError, Worker,
+    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, EffectSet, Enqueued, Fired, Installation,
+    JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate, StoreError,
+    Worker,
 };
 
 /// Commands that may wait; whoever comes later waits to hand its own over.
@@ -67,10 +68,7 @@ pub(super) enum Command {
     DropWorker(String),
     LookedAt(i64),
     KeepSteadyOffset(Boot, i64),
-    AddSchedule(Box<KeptSchedule>, AdminEvent),
-    SteerSchedule(String, Steering, AdminEvent),
-    DropSchedule(String, AdminEvent),
-    Fire(Box<Fire>),
+    Schedules(Box<Step>),
 }
 
 /// What it came to.
@@ -179,10 +177,7 @@ impl Command {
             }
             Self::LookedAt(row) => Answer::Flag(queue::looked_at(db, *row)?),
             Self::KeepSteadyOffset(boot, offset_ms) => Answer::Offset(queue::keep_steady_offset(db, boot, *offset_ms)?),
-            Self::AddSchedule(new, event) => Answer::Flag(schedules::add(db, new, event)?),
-            Self::SteerSchedule(name, steering, event) => Answer::Flag(schedules::steer(db, name, *steering, event)?),
-            Self::DropSchedule(name, event) => Answer::Flag(schedules::remove(db, name, event)?),
-            Self::Fire(fire) => Answer::Fired(schedules::fire(db, fire)?),
+            Self::Schedules(step) => step.run(db)?,
         })
     }
 
@@ -198,7 +193,7 @@ impl Command {
             Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => vec![&entity.reference.id],
             Self::AddRuntime(new, _) => vec![&new.owner.id],
             Self::Enqueue(new) => vec![&new.entity.reference.id],
-            Self::Fire(fire) => vec![&fire.new.entity.reference.id],
+            Self::Schedules(step) => step.entity().into_iter().collect(),
             Self::UpdateRuntimes(_)
             | Self::Record(..)
             | Self::Install(..)
@@ -212,9 +207,6 @@ impl Command {
             | Self::AddConsumer(..)
             | Self::RetireConsumer(..)
             | Self::Acknowledge(..)
-            | Self::AddSchedule(..)
-            | Self::SteerSchedule(..)
-            | Self::DropSchedule(..)
             | Self::Renew(_)
             | Self::PutQueue(..)
             | Self::PutWorker(_)
@@ -242,10 +234,7 @@ impl Command {
             | Self::AddConsumer(..)
             | Self::RetireConsumer(..)
             | Self::Acknowledge(..)
-            | Self::AddSchedule(..)
-            | Self::SteerSchedule(..)
-            | Self::DropSchedule(..)
-            | Self::Fire(_)
+            | Self::Schedules(_)
             | Self::PutQueue(..)
             | Self::PutWorker(_)
             | Self::DropWorker(_)
@@ -283,10 +272,7 @@ impl Command {
             Self::DropWorker(_) => "removing a worker",
             Self::LookedAt(_) => "noting a look",
             Self::KeepSteadyOffset(..) => "keeping the time of a boot",
-            Self::AddSchedule(..) => "adding a schedule",
-            Self::SteerSchedule(..) => "pausing or resuming a schedule",
-            Self::DropSchedule(..) => "removing a schedule",
-            Self::Fire(_) => "firing a schedule",
+            Self::Schedules(step) => step.doing(),
         }
     }
 

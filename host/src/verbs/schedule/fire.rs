@@ -11,6 +11,7 @@ use crate::model::schedule::{Course, Firing, ON_TIME, Overlap, WAITING_MAX, cour
 use crate::model::{Entity, Invalid, Reference, Timestamp};
 use crate::store::{Created, Fire, Fired, KeptSchedule};
 use crate::verbs::create::{DRAWS_MAX, decided, policy_for};
+use crate::verbs::lease::{brought, checked, keep_row};
 
 /// What was fired.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,61 +83,78 @@ impl Step<'_> {
     /// Deals with one fire time of the schedule, which stands where it is expected.
     fn fire(&self, expected: Timestamp, firing: &Firing) -> Result<Fired, Error> {
         let schedule = &self.kept.schedule;
-        let store = self.host.store();
-        let running = match (&firing.lapse, schedule.overlap) {
-            (None, Overlap::Skip | Overlap::Queue) => store.running_occurrences(&schedule.name, WAITING_MAX)?,
+        let mut running = match (&firing.lapse, schedule.overlap) {
+            (None, Overlap::Skip | Overlap::Queue) => {
+                let store = self.host.store();
+                store.running_occurrences(&schedule.name, WAITING_MAX)?
+            }
             (Some(_), _) | (None, Overlap::Allow) => Vec::new(),
         };
-        let mut as_what = match course(schedule.overlap, firing, running.len()) {
+        let mut standing = match course(schedule.overlap, firing, running.len()) {
             Course::Start => Standing::Submitted,
             Course::Wait => Standing::Waits,
             Course::Overlap => Standing::Overlaps,
             Course::Lapse => Standing::Lapsed,
         };
-        let selected = policy_for(self.host, &self.submitted.kind, self.submitted.policy.as_deref())?;
         for _ in 0..DRAWS_MAX {
-            let id = self.host.draw_id()?;
-            let evidence = self.evidence(firing, &running, &as_what);
-            let create = self
-                .submitted
-                .creation((&schedule.name, &id), &as_what, evidence, self.now);
-            let behind = match as_what {
-                Standing::Waits => running.iter().map(|entity| entity.reference.clone()).collect(),
-                _ => Vec::new(),
-            };
-            let fire = Fire {
-                name: schedule.name.clone(),
-                expected,
-                nominal: firing.nominal,
-                next: firing.next,
-                new: decided(self.host, &create, &selected)?,
-                work: as_what.has_work().then(|| self.submitted.brought()),
-                behind,
-            };
-            crash::point("schedule.decided");
-            let fired = store.fire(&fire)?;
-            crash::point("schedule.fired");
-            match fired {
-                Fired::Made(_) => {
-                    self.host.wake();
-                    self.host.remember_planned(&fire.new.planned);
-                }
-                Fired::Refused(Created::IdTaken) => continue,
+            match self.make(expected, firing, (&standing, &running))? {
+                Fired::Refused(Created::IdTaken) => {}
                 Fired::Refused(Created::ParentMissing(parent) | Created::ParentClosed(parent))
-                    if !matches!(as_what, Standing::Parentless(_)) =>
+                    if !matches!(standing, Standing::Parentless(_)) =>
                 {
-                    as_what = Standing::Parentless(parent);
-                    continue;
+                    standing = Standing::Parentless(parent);
                 }
-                Fired::AlreadyFired | Fired::Changed | Fired::Refused(_) => {}
+                Fired::Refused(Created::UniqueKeyHeld(holder)) if standing.has_work() => {
+                    standing = Standing::Overlaps;
+                    running = vec![*holder];
+                }
+                fired => return Ok(fired),
             }
-            return Ok(fired);
         }
         Ok(Fired::Refused(Created::IdTaken))
     }
 
+    /// Makes the entity of a fire time, as what it was decided to be.
+    fn make(
+        &self,
+        expected: Timestamp,
+        firing: &Firing,
+        (standing, running): (&Standing, &[Entity]),
+    ) -> Result<Fired, Error> {
+        let (host, schedule) = (self.host, &self.kept.schedule);
+        let id = host.draw_id()?;
+        let selected = policy_for(host, &self.submitted.kind, self.submitted.policy.as_deref())?;
+        let submission = self.submitted.submission(&schedule.name, &id);
+        let evidence = self.evidence(firing, (standing, running));
+        let rule = checked(&selected, &submission)?;
+        let create = self.submitted.made(host, (&submission, rule), standing, evidence);
+        let waits = matches!(standing, Standing::Waits);
+        let behind = running.iter().filter(|_| waits);
+        let fire = Fire {
+            name: schedule.name.clone(),
+            expected,
+            nominal: firing.nominal,
+            next: firing.next,
+            new: decided(host, &create, &selected)?,
+            work: standing.has_work().then(|| brought(&submission)),
+            behind: behind.map(|entity| entity.reference.clone()).collect(),
+        };
+        crash::point("schedule.decided");
+        let fired = host.store().fire(&fire)?;
+        crash::point("schedule.fired");
+        if let Fired::Made(entity) = &fired {
+            host.wake();
+            host.remember_planned(&fire.new.planned);
+            if waits {
+                // If we die before it, whoever keeps the queue does it.
+                keep_row(host, entity.as_ref().clone(), None)?;
+            }
+        }
+        Ok(fired)
+    }
+
     /// What its first history row says of why.
-    fn evidence(&self, firing: &Firing, running: &[Entity], as_what: &Standing) -> Value {
+    fn evidence(&self, firing: &Firing, (standing, running): (&Standing, &[Entity])) -> Value {
         let schedule = &self.kept.schedule;
         let references = || {
             running
@@ -149,7 +167,7 @@ impl Step<'_> {
             "scheduled_at": firing.nominal.to_rfc3339(),
             "late_ms": self.now.since(firing.nominal),
         });
-        match as_what {
+        match standing {
             Standing::Submitted | Standing::Lapsed => {}
             Standing::Waits => evidence["waits_for"] = json!(references()),
             Standing::Overlaps => {

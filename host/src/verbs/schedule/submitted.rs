@@ -6,15 +6,16 @@ use serde_json::Value;
 use super::fire::Standing;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, Create, Outcome, Queueing, Reason, Reference, Tags, Timestamp, create as decide_creation};
-use crate::store::{KeptSchedule, NewRun, StoreError, Work as Stored};
-use crate::verbs::create::policy_for;
+use crate::model::{Actor, Create, LeaseRule, Outcome, Reason, Reference, Tags, create as decide_creation};
+use crate::store::{KeptSchedule, StoreError};
+use crate::verbs::create::{IdChoice, policy_for};
+use crate::verbs::lease::{Submission, checked, creation};
 use crate::work::Work;
 
 /// The tag that names the schedule on everything it starts.
 pub const SCHEDULE_TAG: &str = "schedule";
 
-/// What a schedule starts: as `submit` has it, and how what is not started is recorded.
+/// What a schedule starts: a [`Submission`] without what is of one entity alone, and how fire times are recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Submitted {
     /// The kind of what is made for a fire time.
@@ -33,6 +34,8 @@ pub struct Submitted {
     pub queue: String,
     /// Higher is taken first.
     pub priority: i64,
+    /// Held by one live entity of the store.
+    pub unique_key: Option<String>,
     /// What it is to do, with how it is queued.
     pub work: Work,
     /// How fire times are recorded.
@@ -53,6 +56,24 @@ pub struct Words {
 }
 
 impl Submitted {
+    /// What of a submission every fire time repeats.
+    pub fn of(submission: Submission, words: Words) -> Self {
+        let create = submission.create;
+        Self {
+            kind: create.kind,
+            policy: submission.policy,
+            name: create.name,
+            tags: create.tags,
+            parents: create.parents,
+            notify: create.notify,
+            queue: submission.queue,
+            priority: submission.priority,
+            unique_key: submission.unique_key,
+            work: submission.work,
+            words,
+        }
+    }
+
     /// Reads what is stored with a schedule.
     ///
     /// # Errors
@@ -82,13 +103,14 @@ impl Submitted {
     /// The kind's policy does not know a word, or the store cannot be read.
     pub(super) fn check(&self, host: &Host, schedule: &str) -> Result<(), Error> {
         let selected = policy_for(host, &self.kind, self.policy.as_deref())?;
-        let id = host.draw_id()?;
+        let submission = self.submission(schedule, &host.draw_id()?);
+        let rule = checked(&selected, &submission)?;
         for standing in [Standing::Submitted, Standing::Overlaps, Standing::Lapsed] {
-            let creation = self.creation((schedule, &id), &standing, Value::Null, host.now());
+            let made = self.made(host, (&submission, rule), &standing, Value::Null);
             decide_creation(
                 &selected.lifecycle,
                 &selected.pin,
-                &creation,
+                &made,
                 host.store().name(),
                 host.now(),
             )?;
@@ -97,58 +119,66 @@ impl Submitted {
     }
 
     /// What is made for a fire time.
-    pub(super) fn creation(
+    pub(super) fn made(
         &self,
-        (schedule, id): (&str, &str),
+        host: &Host,
+        (submission, rule): (&Submission, &LeaseRule),
         standing: &Standing,
         evidence: Value,
-        now: Timestamp,
     ) -> Create {
-        let mut create = Create::new(&self.kind, id, Actor::new("scheduler", schedule));
+        let words = &self.words;
         let (outcome, code, summary) = match standing {
-            Standing::Submitted => (None, &self.words.due, "it was due"),
-            Standing::Waits => (None, &self.words.due, "it was due, and waits for those before it"),
-            Standing::Overlaps => {
-                let words = &self.words.overlaps;
-                (Some(words), &words.code, "one before it has not ended")
-            }
-            Standing::Lapsed => {
-                let words = &self.words.missed;
-                (Some(words), &words.code, "nobody was there to start it in time")
-            }
-            Standing::Parentless(_) => {
-                let words = &self.words.refused;
-                (Some(words), &words.code, "what it belongs below is gone or has ended")
-            }
+            Standing::Submitted => (None, &words.due, "it was due"),
+            Standing::Waits => (None, &words.due, "it was due, and waits for those before it"),
+            Standing::Overlaps => (
+                Some(&words.overlaps),
+                &words.overlaps.code,
+                "one before it has not ended",
+            ),
+            Standing::Lapsed => (
+                Some(&words.missed),
+                &words.missed.code,
+                "nobody was there to start it in time",
+            ),
+            Standing::Parentless(_) => (
+                Some(&words.refused),
+                &words.refused.code,
+                "what it belongs below is gone or has ended",
+            ),
         };
-        create.status = outcome.map(|outcome| outcome.status.clone());
+        let mut create = creation(host, submission, rule);
         create.reason = Reason::code(code).summary(summary).evidence(evidence);
-        create.name = Some(self.name.clone().unwrap_or_else(|| schedule.to_owned()));
-        create.tags = self.tags.clone();
-        create.tags.insert(SCHEDULE_TAG.to_owned(), schedule.to_owned());
-        if !matches!(standing, Standing::Parentless(_)) {
-            create.parents.clone_from(&self.parents);
+        if let Some(outcome) = outcome {
+            create.status = Some(outcome.status.clone());
         }
-        create.notify = self.notify.clone();
-        create.queueing = Some(Queueing {
-            queue: self.queue.clone(),
-            priority: self.priority,
-            // Due at once: to be looked at, and moved to where what waits stands.
-            due_at: matches!(standing, Standing::Waits).then_some(now),
-            unique_key: None,
-            asked: Value::Null,
-        });
+        if matches!(standing, Standing::Parentless(_)) {
+            create.parents.clear();
+        }
+        if let Some(queueing) = create.queueing.as_mut().filter(|_| matches!(standing, Standing::Waits)) {
+            // Nobody takes what waits for other work before that was looked at.
+            queueing.due_at = Some(host.now());
+        }
         create
     }
 
-    /// What work for a worker brings along.
-    pub(super) fn brought(&self) -> NewRun {
-        NewRun {
-            runtime: None,
-            work: Stored(self.work()),
-            directories: Vec::new(),
-            lease: None,
+    /// The submission of one fire time.
+    pub(super) fn submission(&self, schedule: &str, id: &str) -> Submission {
+        let mut create = Create::new(&self.kind, id, Actor::new("scheduler", schedule));
+        create.name = Some(self.name.clone().unwrap_or_else(|| schedule.to_owned()));
+        create.tags = self.tags.clone();
+        create.tags.insert(SCHEDULE_TAG.to_owned(), schedule.to_owned());
+        create.parents.clone_from(&self.parents);
+        create.notify = self.notify.clone();
+        Submission {
+            create,
+            id: IdChoice::Drawn,
+            policy: self.policy.clone(),
+            work: self.work.clone(),
+            queue: self.queue.clone(),
+            priority: self.priority,
             after: Vec::new(),
+            not_before: None,
+            unique_key: self.unique_key.clone(),
         }
     }
 }

@@ -128,6 +128,7 @@ fn schedule(name: &str, overlap: Overlap, missed: Missed) -> NewSchedule {
             notify: serde_json::Value::Null,
             queue: "default".to_owned(),
             priority: 0,
+            unique_key: None,
             work,
             words: Words {
                 due: "schedule.fired.due".to_owned(),

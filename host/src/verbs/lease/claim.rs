@@ -1,0 +1,90 @@
+//! Taking rows: a worker's turn at the queue.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::time::Duration;
+
+use super::terms::Row;
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::lease::{claim as decide_claim, may_claim, rule};
+use crate::model::{Entity, Stage, Timestamp};
+use crate::process::take_in_order;
+use crate::store::{HeldLease, ReadyQuery};
+use crate::verbs::transition::{TransitionOutcome, write_all};
+
+/// How long a worker waits for its turn before it goes without: as long as it would wait for the store.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A row that was taken.
+pub(super) struct Taken {
+    /// The row, held.
+    pub(super) row: Row,
+    /// The authority over it.
+    pub(super) lease: HeldLease,
+}
+
+/// Takes at most so many rows of these queues (none: of all), in one commit. The workers of a machine take turns, so that
+/// they do not take from each other; what says who has a row is the compare-and-set.
+pub(super) fn claim(
+    host: &Host,
+    (holder, heartbeat): (&str, Timestamp),
+    queues: &[String],
+    most: usize,
+) -> Result<Vec<Taken>, Error> {
+    let directory = host.config().home().join("claiming");
+    let _turn = take_in_order(&directory, PATIENCE).or_else(|| {
+        // The first worker of a home makes it; where it cannot be had, the store alone keeps order.
+        let _ = DirBuilder::new().mode(0o700).create(&directory);
+        take_in_order(&directory, PATIENCE)
+    });
+    let query = ReadyQuery {
+        queues: queues.to_vec(),
+        limit: most,
+    };
+    let steady = host.steady_now()?;
+    let mut rows = Vec::new();
+    let mut commands = Vec::new();
+    for entity in host.store().ready(&query)? {
+        let Some(row) = Row::of(host, entity, None)? else {
+            continue;
+        };
+        let age = steady.since(heartbeat);
+        if !rule(&row.lifecycle).is_some_and(|rule| may_claim(rule, Some(age))) {
+            continue;
+        }
+        if let Some(command) = decide_claim(&row.lifecycle, &row.entity, &row.terms, holder, steady) {
+            commands.push((row.entity.clone(), command));
+            rows.push(row);
+        }
+    }
+    if commands.is_empty() {
+        return Ok(Vec::new());
+    }
+    let outcomes = write_all(host, &commands)?;
+    let taken = rows.into_iter().zip(outcomes).filter_map(|(row, outcome)| {
+        let TransitionOutcome::Applied { entity, .. } = outcome else {
+            return None;
+        };
+        Some(Taken {
+            lease: lease_of(&entity, holder),
+            row: Row { entity: *entity, ..row },
+        })
+    });
+    Ok(taken.collect())
+}
+
+fn lease_of(entity: &Entity, holder: &str) -> HeldLease {
+    HeldLease {
+        reference: entity.reference.clone(),
+        fence: entity.fence,
+        holder: holder.to_owned(),
+        attempt: entity.structural.lease_attempts.unwrap_or(1),
+    }
+}
+
+/// Whether a row is held under this lease now.
+pub(super) fn is_held_under(entity: &Entity, lease: &HeldLease) -> bool {
+    let stage = entity.queued.as_ref().and_then(|queued| queued.stage);
+    entity.fence == lease.fence && stage.is_some_and(Stage::is_held)
+}

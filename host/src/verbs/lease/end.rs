@@ -1,0 +1,224 @@
+//! The end of a row, from the end of the run that was started for it: whoever comes first, the result is the same.
+
+use serde_json::json;
+
+use super::terms::{Row, stored_work};
+use crate::crash;
+use crate::error::Error;
+use crate::host::{Host, entropy};
+use crate::model::lease::{AttemptEnd, ended, recovered};
+use crate::model::{
+    Actor, Cause, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage, judge,
+};
+use crate::store::HeldLease;
+use crate::verbs::settle::{Found, attempt_ending, exit_record, newest_runtime, spawn_outcome};
+use crate::verbs::transition::{Beside, TransitionOutcome, write};
+
+/// Who stops the run of a row without meaning its end: a worker that gives the row back or has lost it, and whoever fences
+/// it. Such a stop is no end of the row; the one who stopped goes on.
+pub(super) fn stopper() -> Actor {
+    Actor::system("lease")
+}
+
+/// Whether the end of a run says nothing of its row: whoever stopped it goes on with the row.
+pub(super) fn is_stopped_for_the_lease(runtime: Option<&Runtime>) -> bool {
+    runtime
+        .and_then(|runtime| runtime.stop_intent.as_ref())
+        .is_some_and(|intent| intent.actor == stopper())
+}
+
+/// Ends the row that a run was started for, if it was started for one and has ended. Safe to repeat.
+pub(crate) fn end_row_of(host: &Host, run: &Entity) -> Result<(), Error> {
+    let Some(lease) = stored_work(host, run)?.and_then(|work| work.lease) else {
+        return Ok(());
+    };
+    end_row(host, run, &lease).map(drop)
+}
+
+/// How the end of a row came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowEnd {
+    /// It is written, or was before.
+    Written,
+    /// The run goes on, or was stopped for the lease's sake.
+    Open,
+    /// The row is somebody else's by now, or ended otherwise: the refused write is in the audit rows.
+    Lost,
+}
+
+/// Ends a row from the end of the run that was started for it under `lease`.
+pub(super) fn end_row(host: &Host, run: &Entity, lease: &HeldLease) -> Result<RowEnd, Error> {
+    let runtime = newest_runtime(host, run)?;
+    if !run.terminal || is_stopped_for_the_lease(runtime.as_ref()) {
+        return Ok(RowEnd::Open);
+    }
+    for _ in 0..CHANGES_MAX {
+        let Some(entity) = host.store().load(&lease.reference.id)? else {
+            return Ok(RowEnd::Lost);
+        };
+        let Some(row) = Row::of(host, entity, None)? else {
+            return Ok(RowEnd::Lost);
+        };
+        match stage(&row.entity) {
+            // Ended, by whoever saw the same end, or by a kill of the row.
+            None if row.entity.fence == lease.fence => return Ok(RowEnd::Written),
+            Some(Stage::Doubted) if row.entity.fence == lease.fence => {
+                if !is_recovered(host, &row, run)? {
+                    return Ok(RowEnd::Lost);
+                }
+            }
+            _ => return write_end(host, &row, (run, runtime.as_ref()), lease),
+        }
+    }
+    Ok(RowEnd::Open)
+}
+
+/// How often a row that changes meanwhile is looked at again.
+const CHANGES_MAX: usize = 4;
+
+fn stage(entity: &Entity) -> Option<Stage> {
+    entity.queued.as_ref()?.stage
+}
+
+/// A doubted row whose run was seen to end is its holder's again: its end is written from there.
+fn is_recovered(host: &Host, row: &Row, run: &Entity) -> Result<bool, Error> {
+    let words = format!("the end of {} was seen", run.reference);
+    let by = (Actor::system("reaper"), words.as_str());
+    let Some(mut back) = recovered(&row.lifecycle, &row.entity, &row.terms, by, host.steady_now()?) else {
+        return Ok(false);
+    };
+    back.reason.evidence.push(json!({
+        "run": run.reference.to_string(),
+        "status": run.status,
+        "cause": run.structural.cause,
+        "policy_digest": row.entity.policy.digest,
+    }));
+    let outcome = write(host, &row.entity, &back, &Beside::NOTHING)?;
+    Ok(!matches!(outcome, TransitionOutcome::Rejected(_)))
+}
+
+fn write_end(
+    host: &Host,
+    row: &Row,
+    (run, runtime): (&Entity, Option<&Runtime>),
+    lease: &HeldLease,
+) -> Result<RowEnd, Error> {
+    let Some(end) = attempt_end(host, row, run, runtime)? else {
+        return Ok(RowEnd::Lost);
+    };
+    let random = u64::from_le_bytes(entropy()?[..8].try_into().expect("eight bytes of sixteen"));
+    let now = (host.now(), random);
+    let Some(mut command) = ended(&row.lifecycle, &row.entity, (&row.terms, lease.fence), &end, now) else {
+        return Ok(RowEnd::Lost);
+    };
+    if let Some(intent) = runtime.and_then(|runtime| runtime.stop_intent.as_ref())
+        && end.cause == Cause::Kill
+    {
+        command.actor = intent.actor.clone();
+    }
+    crash::point("lease.ending");
+    Ok(match write(host, &row.entity, &command, &Beside::NOTHING)? {
+        TransitionOutcome::Applied { .. } => RowEnd::Written,
+        TransitionOutcome::Conflict(_) | TransitionOutcome::Rejected(_) => RowEnd::Lost,
+    })
+}
+
+/// The end of a run as the policy of its row judges it; none when that policy has no word for it.
+fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) -> Result<Option<AttemptEnd>, Error> {
+    let record = runtime.map(exit_record).transpose()?.flatten();
+    let seen = match (runtime, &record) {
+        (Some(runtime), Some(record)) => attempt_ending(runtime, record),
+        _ => by_fields(run),
+    };
+    let evidence = match runtime {
+        Some(runtime) => Found::of(host, run, runtime, stored_work(host, run)?.as_ref())?.evidence(),
+        None => Evidence::NotWanted,
+    };
+    let Some(outcome) = outcome(&row.lifecycle, &row.entity, run, (seen, evidence)) else {
+        return Ok(None);
+    };
+    let is_failure = !row.lifecycle.is_success(&outcome.status);
+    let mut fields = Fields::new();
+    for name in ["ended_at", "exit_code", "term_signal", "cause"] {
+        fields.insert(name.to_owned(), run.field(name));
+    }
+    if let Some(summary) = run.reason.summary.as_ref().filter(|_| is_failure) {
+        fields.insert("error_detail".to_owned(), json!(summary));
+    }
+    fields.retain(|name, _| row.lifecycle.field(name).is_some());
+    let (ending, ended) = seen;
+    Ok(Some(AttemptEnd {
+        reason: Reason {
+            code: outcome.code.clone(),
+            summary: run.reason.summary.clone(),
+            evidence: vec![json!({"run": run.reference.to_string(), "status": run.status, "code": run.reason.code})],
+        },
+        outcome,
+        patch: fields,
+        cause: ending.cause(ended),
+        retry_after: None,
+    }))
+}
+
+/// What the row's policy says of the end; where it calls a success what the run's own policy does not, the run's word counts
+/// if the row's policy knows it.
+fn outcome(
+    lifecycle: &Lifecycle,
+    row: &Entity,
+    run: &Entity,
+    ((ending, ended), evidence): ((Ending, Ended), Evidence),
+) -> Option<Outcome> {
+    if let Some(stage) = failed_stage(run) {
+        return spawn_outcome(lifecycle, &stage);
+    }
+    let judged = judge(lifecycle, &row.status, ending, ended, evidence)?;
+    if run.success || !lifecycle.is_success(&judged.status) {
+        return Some(judged);
+    }
+    let own = Outcome {
+        status: run.status.clone(),
+        code: run.reason.code.clone(),
+    };
+    let is_known = lifecycle.edge(&row.status, &own.status).is_some() && lifecycle.admits_reason(&own.code);
+    if is_known {
+        return Some(own);
+    }
+    let rule = lifecycle.descriptor().execution.as_ref()?;
+    // A success with nothing to show is one for a policy that does not tell the two apart.
+    Some(if evidence == Evidence::WantedAndAbsent {
+        judged
+    } else {
+        rule.verdict_failed.clone()
+    })
+}
+
+/// The step at which a start failed, as its evidence tells.
+fn failed_stage(run: &Entity) -> Option<String> {
+    let evidence = run.reason.evidence.first()?;
+    let stage = evidence
+        .get("stage")
+        .or_else(|| evidence.pointer("/spawn_error/stage"))?;
+    let stage = stage.as_str().filter(|_| run.structural.exit_code.is_none())?;
+    Some(stage.to_owned())
+}
+
+/// How a run ended of which no exit record tells.
+fn by_fields(run: &Entity) -> (Ending, Ended) {
+    let lease = &run.structural;
+    let ended = match (lease.exit_code, lease.term_signal) {
+        (Some(code), _) => Ended::Exited(code),
+        (None, Some(signal)) => Ended::Signalled(signal),
+        (None, None) => Ended::Unobserved,
+    };
+    let ending = match lease.cause.as_deref().and_then(Cause::from_word) {
+        Some(Cause::Kill) => Ending::Killed,
+        Some(Cause::Timeout) => Ending::TimedOut,
+        Some(Cause::Hangup) => Ending::HungUp,
+        Some(Cause::Oom) => Ending::OutOfMemory,
+        Some(Cause::HostRestarted) => Ending::HostRestarted,
+        Some(Cause::Exit | Cause::Signal | Cause::Unobserved) => Ending::Natural,
+        // It has ended without a process: somebody ended it.
+        None => Ending::Killed,
+    };
+    (ending, ended)
+}

@@ -1,0 +1,334 @@
+//! Takes rows, starts their runs, sees them end, and gives back what it is told not to finish.
+
+use std::time::Duration;
+
+use super::{Authority, Bidding, Holding, Progress, Until, WorkerOptions, Working};
+use crate::crash;
+use crate::error::Error;
+use crate::host::Host;
+use crate::model::lease::handed_back;
+use crate::model::{DurationMs, Entity};
+use crate::store::Worker;
+use crate::verbs::lease::claim::{Taken, claim, is_held_under};
+use crate::verbs::lease::end::{RowEnd, end_row};
+use crate::verbs::lease::judge::stop_run;
+use crate::verbs::lease::keep::{Keeping, keep, next_due};
+use crate::verbs::lease::start::{Started, start};
+use crate::verbs::lease::terms::Row;
+use crate::verbs::repair::{Act, repair};
+use crate::verbs::schedule::fire_due;
+use crate::verbs::side_by_side::side_by_side;
+use crate::verbs::transition::{Beside, write};
+use crate::wake::POLL;
+
+/// The grace that a run is stopped with when it is given back: its own.
+type Grace = DurationMs;
+
+/// What the bidder works with.
+struct Bidder<'a> {
+    host: &'a Host,
+    worker: &'a Worker,
+    options: &'a WorkerOptions,
+    working: &'a Working,
+    tell: &'a (dyn Fn(&Progress<'_>) + Sync),
+}
+
+/// Bids until it is told to stop or is done.
+pub(super) fn bid(
+    host: &Host,
+    (worker, options): (&Worker, &WorkerOptions),
+    working: &Working,
+    tell: &(dyn Fn(&Progress<'_>) + Sync),
+) {
+    let bidder = Bidder {
+        host,
+        worker,
+        options,
+        working,
+        tell,
+    };
+    std::thread::scope(|scope| {
+        // A touch of the wake file is told to a thread of the watcher, which outlives no scope: it holds a flag of its own.
+        let (touched, touches) = std::sync::mpsc::sync_channel::<()>(1);
+        let watching = host.wake_file().on_touch(move || {
+            let _ = touched.try_send(()); // one that waits is enough
+        });
+        scope.spawn(move || {
+            while touches.recv().is_ok() {
+                working.wake();
+            }
+        });
+        bidder.rounds();
+        drop(watching);
+    });
+}
+
+impl Bidder<'_> {
+    fn rounds(&self) {
+        let mut first = true;
+        loop {
+            match self.round(first) {
+                Ok(Round::Over) => return,
+                Ok(Round::More) => first = false,
+                Err(error) => (self.tell)(&Progress::Failed(&error.to_string())),
+            }
+            self.working.sleep(self.until_next());
+        }
+    }
+
+    /// One look at everything; whether there will be another.
+    fn round(&self, is_first: bool) -> Result<Round, Error> {
+        self.fire_schedules()?;
+        self.keep_queue()?;
+        self.see_ends()?;
+        let bidding = self.working.lock().bidding;
+        if bidding == Bidding::GivingBack {
+            self.give_back();
+        }
+        let wants_more = match self.options.until {
+            Until::Once => is_first,
+            Until::Stopped | Until::Drained => true,
+        };
+        let mut taken = 0;
+        if bidding == Bidding::Open && wants_more {
+            taken = self.take()?;
+        }
+        let holds = !self.working.lock().held.is_empty();
+        let ends = bidding > Bidding::Open || self.options.until != Until::Stopped;
+        Ok(if holds || taken > 0 || !ends {
+            Round::More
+        } else {
+            Round::Over
+        })
+    }
+
+    /// Submits what schedules make due, where no service is up that does.
+    fn fire_schedules(&self) -> Result<(), Error> {
+        for problem in fire_due(self.host)?.problems {
+            // A worker looks once in a second: the service is who tells of it once.
+            tracing::warn!(problem, "a schedule cannot be fired");
+        }
+        Ok(())
+    }
+
+    /// Does what is due for everybody's rows.
+    fn keep_queue(&self) -> Result<(), Error> {
+        let keeping = Keeping {
+            grace: self.options.grace,
+            act: Act::Do,
+        };
+        for kept in keep(self.host, keeping)? {
+            if let Some(failure) = &kept.failure {
+                (self.tell)(&Progress::Failed(&format!("{}: {failure}", kept.reference)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes as much as there is room for, and starts it; how much.
+    fn take(&self) -> Result<usize, Error> {
+        let (room, heartbeat) = {
+            let shared = self.working.lock();
+            (self.options.slots.saturating_sub(shared.held.len()), shared.heartbeat)
+        };
+        let Some(heartbeat) = heartbeat.filter(|_| room > 0) else {
+            return Ok(0);
+        };
+        let holder = (self.worker.holder.as_str(), heartbeat);
+        let taken = claim(self.host, holder, &self.options.queues, room)?;
+        crash::point("worker.claimed");
+        let count = taken.len();
+        for one in &taken {
+            self.hold(one);
+        }
+        for (lease, outcome) in side_by_side(taken, |taken| (taken.lease.clone(), self.start(&taken))) {
+            if let Err(error) = outcome {
+                (self.tell)(&Progress::Failed(&format!("{}: {error}", lease.reference)));
+            }
+        }
+        Ok(count)
+    }
+
+    fn hold(&self, taken: &Taken) {
+        let row = &taken.row;
+        let until = row.entity.structural.lease_expires_at.unwrap_or_default();
+        let begun = until.as_ms().saturating_sub(row.terms.lease.as_ms());
+        let holding = Holding {
+            lease: taken.lease.clone(),
+            run: None,
+            row: row.entity.row,
+            length: row.terms.lease,
+            until,
+            renew_at: crate::model::Timestamp::from_ms(begun).plus(row.terms.renew_every()),
+            authority: Authority::Held,
+        };
+        let mut shared = self.working.lock();
+        shared.done.taken += 1;
+        shared.held.insert(row.entity.reference.id.clone(), holding);
+        drop(shared);
+        // The renewer learns of a lease that may be shorter than its sleep.
+        self.working.changed.notify_all();
+    }
+
+    fn start(&self, taken: &Taken) -> Result<(), Error> {
+        let id = taken.lease.reference.id.clone();
+        match start(self.host, taken, &self.options.environment) {
+            Ok(Started::Run(run)) => {
+                (self.tell)(&Progress::Started {
+                    row: &taken.lease,
+                    run: &run,
+                });
+                if let Some(holding) = self.working.lock().held.get_mut(&id) {
+                    holding.run = Some(*run);
+                }
+                self.working.wake();
+                Ok(())
+            }
+            Ok(Started::Lost) => {
+                self.let_go(&id, |done| done.lost += 1);
+                Ok(())
+            }
+            Err(error) => {
+                // Nothing of it runs: another worker may have more luck.
+                self.write_back(&taken.row)?;
+                self.let_go(&id, |done| done.handed_back += 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// Looks at what is held: what has ended is written and let go, what was lost is stopped.
+    fn see_ends(&self) -> Result<(), Error> {
+        for holding in self.working.holdings() {
+            let id = &holding.lease.reference.id;
+            let Some(run) = &holding.run else { continue };
+            let row = self.host.store().load(id)?;
+            let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
+            let run = self
+                .host
+                .store()
+                .load(&run.reference.id)?
+                .unwrap_or_else(|| run.clone());
+            if holding.authority == Authority::Lost || !is_ours {
+                let ended = row
+                    .as_ref()
+                    .is_some_and(|row| row.fence == holding.lease.fence || run.terminal);
+                self.leave(&holding, &run, ended)?;
+                if let Some(row) = row.filter(|_| ended) {
+                    (self.tell)(&Progress::Ended(&row));
+                }
+                continue;
+            }
+            // A run whose shim was killed is found by whoever looks.
+            let run = if run.terminal { run } else { repair(self.host, run)? };
+            if run.terminal && end_row(self.host, &run, &holding.lease)? != RowEnd::Open {
+                self.let_go(id, |done| done.ended += 1);
+                if let Some(row) = self.host.store().load(id)? {
+                    (self.tell)(&Progress::Ended(&row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that is not ours any more: its run is stopped if it goes on.
+    fn leave(&self, holding: &Holding, run: &Entity, ended: bool) -> Result<(), Error> {
+        let id = &holding.lease.reference.id;
+        if !run.terminal {
+            (self.tell)(&Progress::Lost(&holding.lease));
+            stop_run(self.host, run, self.grace(holding)?, "its lease is lost")?;
+        }
+        self.let_go(id, |done| if ended { done.ended += 1 } else { done.lost += 1 });
+        Ok(())
+    }
+
+    fn grace(&self, holding: &Holding) -> Result<Grace, Error> {
+        let entity = self.host.store().load(&holding.lease.reference.id)?;
+        let row = entity
+            .map(|entity| Row::of(self.host, entity, None))
+            .transpose()?
+            .flatten();
+        Ok(row.map_or(crate::GRACE_DEFAULT, |row| row.work.grace_ms))
+    }
+
+    /// Stops what is held and gives it back; what cannot be stopped stays, and is found when its lease runs out.
+    fn give_back(&self) {
+        let back = |holding: Holding| {
+            let reference = holding.lease.reference.to_string();
+            (reference, self.give_one_back(&holding))
+        };
+        for (reference, outcome) in side_by_side(self.working.holdings(), back) {
+            if let Err(error) = outcome {
+                (self.tell)(&Progress::Failed(&format!("{reference}: {error}")));
+            }
+        }
+    }
+
+    fn give_one_back(&self, holding: &Holding) -> Result<(), Error> {
+        let id = &holding.lease.reference.id;
+        let Some(run) = &holding.run else { return Ok(()) };
+        let stopped = stop_run(self.host, run, self.grace(holding)?, "its worker stops")?;
+        let run = self
+            .host
+            .store()
+            .load(&run.reference.id)?
+            .unwrap_or_else(|| run.clone());
+        if !run.terminal || !stopped.is_complete() {
+            (self.tell)(&Progress::Failed(&format!("{} could not be stopped", run.reference)));
+            return Ok(());
+        }
+        // It may have ended by itself before the stop reached it: that is the row's end then.
+        if end_row(self.host, &run, &holding.lease)? != RowEnd::Open {
+            self.let_go(id, |done| done.ended += 1);
+            return Ok(());
+        }
+        let entity = self.host.store().load(id)?;
+        if let Some(row) = entity
+            .map(|entity| Row::of(self.host, entity, None))
+            .transpose()?
+            .flatten()
+        {
+            self.write_back(&row)?;
+        }
+        (self.tell)(&Progress::HandedBack(&holding.lease));
+        self.let_go(id, |done| done.handed_back += 1);
+        Ok(())
+    }
+
+    /// Writes that a row is nobody's; one whose policy knows no way back is found when its lease runs out.
+    fn write_back(&self, row: &Row) -> Result<(), Error> {
+        let fence = row.entity.fence;
+        if let Some(command) = handed_back(&row.lifecycle, &row.entity, fence, self.host.now()) {
+            write(self.host, &row.entity, &command, &Beside::NOTHING)?;
+        }
+        Ok(())
+    }
+
+    fn let_go(&self, id: &str, count: impl FnOnce(&mut super::Done)) {
+        let mut shared = self.working.lock();
+        if shared.held.remove(id).is_some() {
+            count(&mut shared.done);
+            shared.woken = true;
+        }
+    }
+
+    /// How long nothing needs to be looked at, unless something is touched.
+    fn until_next(&self) -> Duration {
+        let due = next_due(self.host).ok().flatten();
+        let fire = self.host.store().next_fire().ok().flatten();
+        let next = due.into_iter().chain(fire).min();
+        let left = next.map(|due| due.since(self.host.now()).as_ms());
+        let left = left
+            .and_then(|ms| u64::try_from(ms).ok())
+            .map_or(POLL, Duration::from_millis);
+        // What is due and was not done waits for somebody: it is looked at again in a while.
+        if left.is_zero() { POLL } else { left.min(POLL) }
+    }
+}
+
+/// Whether a worker goes on.
+#[derive(PartialEq, Eq)]
+enum Round {
+    More,
+    Over,
+}
