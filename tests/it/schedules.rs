@@ -190,7 +190,10 @@ fn what_overlaps_is_skipped_queued_or_started_as_was_asked() {
     }
     assert_eq!(occurrences(&home, "skip"), [OVERLAP, DUE]);
     assert_eq!(occurrences(&home, "allow"), [DUE, DUE]);
-    assert_eq!(occurrences(&home, "queue")[1], DUE);
+    assert_eq!(
+        occurrences(&home, "queue"),
+        ["waiting_dependency schedule.queued.created", DUE]
+    );
     assert_eq!(
         home.counted("SELECT count(*) FROM dependencies WHERE success IS NULL AND any_end = 1"),
         1
@@ -243,6 +246,50 @@ fn a_service_fires_when_it_is_time_and_goes_on_after_a_kill() {
     let double = "SELECT count(*) - count(DISTINCT nominal_at_ms) FROM occurrences o \
                   JOIN schedules s USING (schedule) WHERE s.name = 'pulse'";
     assert_eq!(home.counted(double), 0);
+}
+
+#[test]
+fn a_worker_fires_what_is_due_and_runs_it() {
+    let home = Home::new();
+    let lines = home.path("lines");
+    let script = format!("echo \"$RUNWARDEN_LEASE_REF\" >> {}", lines.display());
+    let add = [
+        "schedule",
+        "add",
+        "pulse",
+        "--every",
+        "1s",
+        "--missed",
+        "all",
+        "--overlap",
+        "queue",
+    ];
+    home.done(&[&add[..], &["--attempts", "1", "--", "sh", "-c", &script]].concat());
+    let mut worker = home.start(&["worker"]);
+    let told = || std::fs::read_to_string(&lines).unwrap_or_default();
+    until("three fire times were run", || told().lines().count() >= 3);
+    home.done(&["schedule", "rm", "pulse"]);
+    crate::harness::until_watching(&worker);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&worker), rustix::process::Signal::TERM)
+        .expect("it is there");
+    assert!(worker.wait().expect("it ends").success());
+    home.done(&["worker", "--drain"]);
+    let text = told();
+    let mut ran: Vec<&str> = text.lines().collect();
+    ran.sort_unstable();
+    let total = ran.len();
+    ran.dedup();
+    assert_eq!(ran.len(), total, "none ran twice: {text}");
+    let ended = home.json(&["ls", "--all", "--tag", "schedule=pulse"]);
+    let ended = ended.as_array().expect("a list");
+    assert_eq!(ended.len(), total);
+    for one in ended {
+        assert_eq!(
+            (&one["status"], &one["name"]),
+            (&json!("completed"), &json!("pulse")),
+            "{one}"
+        );
+    }
 }
 
 #[test]

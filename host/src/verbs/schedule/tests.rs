@@ -321,13 +321,36 @@ fn what_overlaps_waits_for_all_before_it_whatever_their_end() {
             .map(|dependency| dependency.ended)
             .collect::<Vec<_>>()
     };
-    assert_eq!(newest().queued.unwrap().stage, Some(Stage::Later), "nobody may take it");
+    assert_eq!(
+        newest().queued.unwrap().stage,
+        Some(Stage::Waiting),
+        "nobody may take it"
+    );
     assert_eq!(open(), [None, None]);
     // The second is killed while it waits: the third still waits for the first.
     bench.end("nightly", 1);
     assert_eq!(open(), [None, Some(true)]);
     bench.end("nightly", 2);
     assert_eq!(open(), [Some(true), Some(true)]);
+    let keeping = crate::verbs::lease::Keeping {
+        grace: None,
+        act: crate::verbs::repair::Act::Do,
+    };
+    crate::verbs::lease::keep(&bench.host, keeping).unwrap();
+    assert_eq!(newest().queued.unwrap().stage, Some(Stage::Ready), "now it is its turn");
+}
+
+#[test]
+fn what_holds_the_unique_key_is_overlapped_whatever_the_schedule_says() {
+    let bench = Bench::new();
+    let mut keyed = schedule("nightly", Overlap::Allow, Missed::One);
+    keyed.submitted.unique_key = Some("backup".to_owned());
+    assert!(add(&bench.host, keyed, &tester()).unwrap().is_some());
+    for expected in [vec![DUE], vec![DUE, OVERLAP]] {
+        bench.wait(HOUR);
+        bench.fire();
+        assert_eq!(bench.made(), expected);
+    }
 }
 
 #[test]
