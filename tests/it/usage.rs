@@ -120,12 +120,8 @@ fn a_run_in_the_foreground_has_a_code_of_its_own_for_a_wrong_command_line() {
 #[test]
 fn what_is_not_built_is_absent() {
     let home = Home::new();
-    let commands: [&[&str]; 8] = [
-        &["serve", "--slots", "1"],
+    let commands: [&[&str]; 3] = [
         &["serve", "--socket", "x"],
-        &["submit", "--", "true"],
-        &["queue", "ls"],
-        &["worker"],
         &["policy", "new", "x"],
         &["notify", "nonsense"],
     ];

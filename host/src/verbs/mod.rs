@@ -58,7 +58,7 @@ pub use report::{Report, report};
 pub use resolve::{known_kind, resolve};
 pub use run::{Begun, Running, Start, StartFailure, run};
 pub use runtime::{Registered, Registration, Released, inventory_json, register, release};
-pub use serve::{Part, PartHealth, Pass, Service, serve, serve_once};
+pub use serve::{Labour, Part, PartHealth, Pass, Service, serve, serve_once};
 pub use settle::{observed_exit, settle};
 pub use stale::{Sweep, Swept, stale};
 pub use standing::{Standing, standing, standings};

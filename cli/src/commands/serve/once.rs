@@ -31,6 +31,7 @@ impl Report for Once {
         json!({
             "served": false,
             "repaired": pass.repaired,
+            "kept": pass.kept,
             "delivered": pass.delivered.json(),
             "fired": {"submitted": pass.fired.submitted, "skipped": pass.fired.skipped},
             "pruned": pass.pruned,
@@ -43,13 +44,14 @@ impl Report for Once {
             return Text::of("A service is up: it does this.");
         };
         let mut text = pass.delivered.text(page);
-        let done = [
+        let counts = [
             (pass.repaired, "repaired"),
             (pass.fired.submitted, "submitted by schedules"),
             (pass.fired.skipped, "skipped by schedules"),
+            (pass.kept, "done that was due for queued work"),
             (pass.pruned, "taken away by retention"),
         ];
-        for (count, words) in done {
+        for (count, words) in counts {
             if count > 0 {
                 text.line(Text::own(format!("{count} {words}")));
             }

@@ -13,23 +13,29 @@ pub enum Part {
     Finisher,
     /// Fires schedules.
     Scheduler,
+    /// Does what is due for queued work: delays, retries, leases that ran out.
+    Keeper,
     /// Repairs what died half-way.
     Reaper,
     /// Takes away what has been kept long enough.
     Retention,
     /// Looks after the store's log.
     Upkeep,
+    /// Runs what is queued, when the service has slots.
+    Worker,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Deliverer,
         Self::Finisher,
         Self::Scheduler,
+        Self::Keeper,
         Self::Reaper,
         Self::Retention,
         Self::Upkeep,
+        Self::Worker,
     ];
 
     /// Its name.
@@ -38,9 +44,11 @@ impl Part {
             Self::Deliverer => "deliverer",
             Self::Finisher => "finisher",
             Self::Scheduler => "scheduler",
+            Self::Keeper => "keeper",
             Self::Reaper => "reaper",
             Self::Retention => "retention",
             Self::Upkeep => "upkeep",
+            Self::Worker => "worker",
         }
     }
 
@@ -48,10 +56,10 @@ impl Part {
     /// None: nobody is the worse for it.
     const fn silence_max(self) -> Option<Duration> {
         match self {
-            Self::Deliverer | Self::Scheduler => Some(Duration::from_secs(60)),
+            Self::Deliverer | Self::Scheduler | Self::Keeper => Some(Duration::from_secs(60)),
             Self::Reaper => Some(Duration::from_secs(300)),
             // A finishing command that is not served works itself.
-            Self::Finisher | Self::Retention | Self::Upkeep => None,
+            Self::Finisher | Self::Retention | Self::Upkeep | Self::Worker => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::lease::handed_back;
 use crate::model::{DurationMs, Entity};
+use crate::process::is_served;
 use crate::store::Worker;
 use crate::verbs::lease::claim::{Taken, claim, is_held_under};
 use crate::verbs::lease::end::{RowEnd, end_row};
@@ -78,7 +79,6 @@ impl Bidder<'_> {
 
     /// One look at everything; whether there will be another.
     fn round(&self, is_first: bool) -> Result<Round, Error> {
-        self.fire_schedules()?;
         self.keep_queue()?;
         self.see_ends()?;
         let bidding = self.working.lock().bidding;
@@ -102,7 +102,7 @@ impl Bidder<'_> {
         })
     }
 
-    /// Submits what schedules make due, where no service is up that does.
+    /// Submits what schedules make due.
     fn fire_schedules(&self) -> Result<(), Error> {
         for problem in fire_due(self.host)?.problems {
             // A worker looks once in a second: the service is who tells of it once.
@@ -111,8 +111,12 @@ impl Bidder<'_> {
         Ok(())
     }
 
-    /// Does what is due for everybody's rows.
+    /// Does what is due for everybody's rows and schedules, unless a service is up that does.
     fn keep_queue(&self) -> Result<(), Error> {
+        if is_served(&self.host.config().database_path()) {
+            return Ok(());
+        }
+        self.fire_schedules()?;
         let keeping = Keeping {
             grace: self.options.grace,
             act: Act::Do,
