@@ -280,7 +280,7 @@ fn a_worker_fires_what_is_due_and_runs_it() {
     let total = ran.len();
     ran.dedup();
     assert_eq!(ran.len(), total, "none ran twice: {text}");
-    let ended = home.json(&["ls", "--all", "--tag", "schedule=pulse"]);
+    let ended = home.json(&["ls", "schedule_run", "--all", "--tag", "schedule=pulse"]);
     let ended = ended.as_array().expect("a list");
     assert_eq!(ended.len(), total);
     for one in ended {

@@ -156,7 +156,7 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
     if id_is_taken(db, &new.entity.reference.id)? {
         return Ok(Created::IdTaken);
     }
-    if let Some(answer) = refusal(db, new, run)? {
+    if let Some(answer) = queue::refusal(db, new, run)? {
         return Ok(answer);
     }
     let mut parents = Vec::with_capacity(new.parents.len());
@@ -205,25 +205,6 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
         entity: Box::new(entity),
         runtime_id,
     })
-}
-
-/// Why nothing is made: its key or its place in a chain is taken, or the lease it is to be run for is lost.
-fn refusal(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> rusqlite::Result<Option<Created>> {
-    if let Some(lease) = run.and_then(|run| run.lease.as_ref())
-        && !queue::is_held(db, &lease.reference, lease.fence)?
-    {
-        return Ok(Some(Created::LeaseLost));
-    }
-    if let Some(before) = &new.entity.chain_parent
-        && let Some(successor) = queue::successor(db, before)?
-    {
-        return Ok(Some(Created::SucceededBy(Box::new(successor))));
-    }
-    let Some(key) = &new.entity.unique_key else {
-        return Ok(None);
-    };
-    let holder = queue::key_holder(db, key)?;
-    Ok(holder.map(|holder| Created::UniqueKeyHeld(Box::new(holder))))
 }
 
 /// An entity that is added with its first history row.

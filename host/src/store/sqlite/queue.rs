@@ -11,8 +11,8 @@ use super::failure::Fault;
 use super::history;
 use crate::model::{AdminEvent, Entity, NewEntity, Reference, Stage, Timestamp};
 use crate::store::{
-    Dependency, NoRoom, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, Renewed, StagedQuery,
-    Successor, Worker,
+    Created, Dependency, NewRun, NoRoom, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, Renewed,
+    StagedQuery, Successor, Worker,
 };
 
 /// How a refused write is told of in the audit rows; the index that counts them repeats it.
@@ -268,6 +268,25 @@ pub(super) fn succeed(db: &Db, before: i64, successor: &Successor) -> Result<i64
         db.write(sql, [before, number])?;
     }
     Ok(number)
+}
+
+/// Why nothing is made: its key or its place in a chain is taken, or the lease it is to be run for is lost.
+pub(super) fn refusal(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> rusqlite::Result<Option<Created>> {
+    if let Some(lease) = run.and_then(|run| run.lease.as_ref())
+        && !is_held(db, &lease.reference, lease.fence)?
+    {
+        return Ok(Some(Created::LeaseLost));
+    }
+    if let Some(before) = &new.entity.chain_parent
+        && let Some(successor) = successor(db, before)?
+    {
+        return Ok(Some(Created::SucceededBy(Box::new(successor))));
+    }
+    let Some(key) = &new.entity.unique_key else {
+        return Ok(None);
+    };
+    let holder = key_holder(db, key)?;
+    Ok(holder.map(|holder| Created::UniqueKeyHeld(Box::new(holder))))
 }
 
 /// The entity that goes on where this one ended.
