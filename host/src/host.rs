@@ -117,10 +117,11 @@ impl Host {
 
     /// Steady time: what leases are measured by. It looks like the time of day when the machine's first lease of this boot
     /// was taken, goes on while the machine sleeps, and never jumps, whatever becomes of the time of day. Two processes of a
-    /// machine agree on it.
+    /// machine agree on it. Where the store cannot be written and nobody has needed steady time in this boot, it is the
+    /// time of day.
     ///
     /// # Errors
-    /// The store cannot be read, or cannot keep the offset of this boot.
+    /// The store cannot be read, or failed to keep the offset of this boot.
     pub fn steady_now(&self) -> Result<Timestamp, Error> {
         let ms = match self.config.clock.since_boot() {
             SinceBoot::Steady(now) => return Ok(now),
@@ -139,9 +140,14 @@ impl Host {
         };
         let offset = match self.store.steady_offset(&boot)? {
             Some(offset) => offset,
-            None => self
-                .store
-                .keep_steady_offset(&boot, self.now().as_ms().saturating_sub(ms))?,
+            None => {
+                let fresh = self.now().as_ms().saturating_sub(ms);
+                match self.store.keep_steady_offset(&boot, fresh) {
+                    // No lease was taken in this boot yet: the one that is kept later may be another one.
+                    Err(StoreError::ReadOnly { .. }) => return Ok(Timestamp::from_ms(ms.saturating_add(fresh))),
+                    kept => kept?,
+                }
+            }
         };
         Ok(Timestamp::from_ms(
             ms.saturating_add(*self.steady_offset.get_or_init(|| offset)),

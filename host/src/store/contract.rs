@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "checks panic when a promise is broken")]
 
 mod outbox;
+mod queue;
 mod schedules;
+mod waiting;
 
 use std::any::Any;
 use std::sync::{Arc, Barrier};
@@ -70,7 +72,13 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         entities_are_walked_from_the_oldest,
         a_journal_gives_up_only_what_is_old_and_its_entity_gone,
     ];
-    for promise in promises.into_iter().chain(outbox::PROMISES).chain(schedules::PROMISES) {
+    for promise in promises
+        .into_iter()
+        .chain(outbox::PROMISES)
+        .chain(queue::PROMISES)
+        .chain(waiting::PROMISES)
+        .chain(schedules::PROMISES)
+    {
         let subject = make();
         promise(&subject);
     }

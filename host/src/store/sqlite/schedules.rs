@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
-use super::{entity, history, queue};
+use super::{creation, entity, history, waiting};
 use crate::model::schedule::{Missed, Overlap, Schedule};
 use crate::model::{AdminEvent, Entity, Timestamp};
 use crate::store::{Created, Fire, Fired, KeptSchedule, Occurrence, Steering};
@@ -159,11 +159,11 @@ pub(super) fn fire(db: &Db, fire: &Fire) -> Result<Fired, Fault> {
     if db.row(sql, [schedule, nominal], |_| Ok(()))?.is_some() {
         return Ok(Fired::AlreadyFired);
     }
-    let entity = match entity::create(db, &fire.new, fire.work.as_ref())? {
+    let entity = match creation::create(db, &fire.new, fire.work.as_ref())? {
         Created::New { entity, .. } => entity,
         refused => return Ok(Fired::Refused(refused)),
     };
-    if let Some(missing) = queue::await_ends(db, entity.row, &fire.behind)? {
+    if let Err(missing) = waiting::await_ends(db, entity.row, &fire.behind)? {
         return Ok(Fired::Refused(Created::AwaitedMissing(missing)));
     }
     // What has ended is not looked at again: a look costs what is at work, however long the schedule has been.

@@ -1,10 +1,10 @@
 //! The handle's part for schedules.
 
+use super::command::{Answer, Command};
 use super::connection::Db;
 use super::failure::Fault;
 use super::schedules;
 use super::store::{ANSWER_FITS, SqliteStore};
-use super::writer::{Answer, Command};
 use crate::model::{AdminEvent, Entity, Timestamp};
 use crate::store::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering, StoreError};
 

@@ -63,7 +63,7 @@ pub(super) fn end_row(host: &Host, run: &Entity, lease: &HeldLease) -> Result<Ro
             // Ended, by whoever saw the same end, or by a kill of the row.
             None if row.entity.fence == lease.fence => return Ok(RowEnd::Written),
             Some(Stage::Doubted) if row.entity.fence == lease.fence => {
-                if !is_recovered(host, &row, run)? {
+                if !is_recovered(host, &row, run, lease)? {
                     return Ok(RowEnd::Lost);
                 }
             }
@@ -81,10 +81,16 @@ fn stage(entity: &Entity) -> Option<Stage> {
 }
 
 /// A doubted row whose run was seen to end is its holder's again: its end is written from there.
-fn is_recovered(host: &Host, row: &Row, run: &Entity) -> Result<bool, Error> {
+fn is_recovered(host: &Host, row: &Row, run: &Entity, lease: &HeldLease) -> Result<bool, Error> {
     let words = format!("the end of {} was seen", run.reference);
     let by = (Actor::system("reaper"), words.as_str());
-    let Some(mut back) = recovered(&row.lifecycle, &row.entity, &row.terms, by, host.steady_now()?) else {
+    let Some(mut back) = recovered(
+        &row.lifecycle,
+        &row.entity,
+        (&row.terms, lease.fence),
+        by,
+        host.steady_now()?,
+    ) else {
         return Ok(false);
     };
     back.reason.evidence.push(json!({
@@ -145,6 +151,7 @@ fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) 
     if let Some(summary) = run.reason.summary.as_ref().filter(|_| is_failure) {
         fields.insert("error_detail".to_owned(), json!(summary));
     }
+    fields.insert("invocation_id".to_owned(), json!(run.reference.id));
     fields.retain(|name, _| row.lifecycle.field(name).is_some());
     let (ending, ended) = seen;
     Ok(Some(AttemptEnd {

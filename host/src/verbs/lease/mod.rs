@@ -15,6 +15,7 @@ mod end;
 mod judge;
 mod keep;
 mod operate;
+mod sight;
 mod start;
 mod submit;
 mod terms;
@@ -27,4 +28,5 @@ pub use worker::{Bidding, Done, Holding, Progress, Until, WorkerOptions, Working
 
 pub(crate) use end::end_row_of;
 pub(crate) use keep::keep_row;
+pub(crate) use sight::queue_sight;
 pub(crate) use submit::{brought, checked, creation};

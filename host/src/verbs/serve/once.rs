@@ -6,10 +6,10 @@ use super::service::in_words;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::Protected;
-use crate::verbs::lease::{Keeping, keep};
 use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
 use crate::verbs::prune::prune;
-use crate::verbs::repair::{Act, repair_all};
+use crate::verbs::reap::reap;
+use crate::verbs::repair::Act;
 use crate::verbs::schedule::{FiredNow, fire_due};
 
 /// What one pass came to.
@@ -33,23 +33,17 @@ pub struct Pass {
 /// pass. Harmless beside a service and beside another pass.
 pub fn serve_once(host: &Host, protected: &[Protected]) -> Pass {
     let mut pass = Pass::default();
-    if let Some(repaired) = pass.unless_failed(Part::Reaper, repair_all(host, Act::Do)) {
-        let (count, problems) = outcome_of_repairs(&repaired);
+    if let Some(reaped) = pass.unless_failed(Part::Reaper, reap(host, Act::Do)) {
+        let (count, problems) = outcome_of_repairs(&reaped.repaired);
         pass.repaired = count;
         pass.tell(Part::Reaper, problems);
+        let (count, problems) = outcome_of_keeping(&reaped.kept);
+        pass.kept = count;
+        pass.tell(Part::Keeper, problems);
     }
     if let Some(mut fired) = pass.unless_failed(Part::Scheduler, fire_due(host)) {
         pass.tell(Part::Scheduler, std::mem::take(&mut fired.problems));
         pass.fired = fired;
-    }
-    let keeping = Keeping {
-        grace: None,
-        act: Act::Do,
-    };
-    if let Some(kept) = pass.unless_failed(Part::Keeper, keep(host, keeping)) {
-        let (count, problems) = outcome_of_keeping(&kept);
-        pass.kept = count;
-        pass.tell(Part::Keeper, problems);
     }
     // What these ends tell is due.
     drop(host.take_enqueued());

@@ -291,7 +291,7 @@ mod tests {
             ]
         );
         let failing = service.parts().map(|part| part.failing.is_some());
-        assert_eq!(failing, [false, false, false, false, true, false, false, false]);
+        assert_eq!(failing, Part::ALL.map(|part| part == Part::Reaper));
     }
 
     #[test]

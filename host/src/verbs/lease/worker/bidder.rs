@@ -194,7 +194,7 @@ impl Bidder<'_> {
             }
             Err(error) => {
                 // Nothing of it runs: another worker may have more luck.
-                self.write_back(&taken.row)?;
+                self.write_back(&taken.row, taken.lease.fence)?;
                 self.let_go(&id, |done| done.handed_back += 1);
                 Err(error)
             }
@@ -292,16 +292,16 @@ impl Bidder<'_> {
             .transpose()?
             .flatten()
         {
-            self.write_back(&row)?;
+            self.write_back(&row, holding.lease.fence)?;
         }
         (self.tell)(&Progress::HandedBack(&holding.lease));
         self.let_go(id, |done| done.handed_back += 1);
         Ok(())
     }
 
-    /// Writes that a row is nobody's; one whose policy knows no way back is found when its lease runs out.
-    fn write_back(&self, row: &Row) -> Result<(), Error> {
-        let fence = row.entity.fence;
+    /// Writes that a row is nobody's, under the fence that it was held with: by now it may be another worker's. One whose
+    /// policy knows no way back is found when its lease runs out.
+    fn write_back(&self, row: &Row, fence: i64) -> Result<(), Error> {
         if let Some(command) = handed_back(&row.lifecycle, &row.entity, fence, self.host.now()) {
             write(self.host, &row.entity, &command, &Beside::NOTHING)?;
         }
