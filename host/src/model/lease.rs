@@ -408,6 +408,7 @@ pub fn ended(
         again.reason.evidence.clone_from(&end.reason.evidence);
         again.reason.evidence.push(json!({"attempt_ended_as": end.outcome}));
         again.expected_version = None;
+        again.expected_statuses = Some(vec![entity.status.clone()]);
         again.lease = Some(LeaseStep::under(
             fence,
             LeaseChange::Release {
@@ -419,6 +420,8 @@ pub fn ended(
     let mut over = Transition::new(&end.outcome.status, end.reason.clone(), actor);
     over.reason.code.clone_from(&end.outcome.code);
     over.patch.clone_from(&end.patch);
+    // Who saw the same end may be faster: it is written once.
+    over.expected_statuses = Some(vec![entity.status.clone()]);
     over.lease = Some(LeaseStep::under(fence, LeaseChange::Keep));
     Some(over)
 }

@@ -509,6 +509,7 @@ fn a_run_is_made_only_for_a_lease_that_is_current(subject: &Subject) {
         reference: row.reference.clone(),
         fence: row.fence,
         holder: "w".to_owned(),
+        attempt: 1,
     };
     let start = |id: &str, lease: &HeldLease| {
         let mut new = new_entity(store, "run", id);

@@ -398,6 +398,7 @@ fn a_creation_is_judged_in_the_order_of_its_answers(subject: &Subject) {
         reference: nobody.clone(),
         fence: 1,
         holder: "w".to_owned(),
+        attempt: 1,
     });
     new.entity.chain_parent = Some("first".to_owned());
     new.entity.unique_key = Some("u".to_owned());

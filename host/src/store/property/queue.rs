@@ -210,6 +210,7 @@ fn start(store: &dyn Store, command: &Command) -> String {
         reference: Reference::new("job", IDS[*row]),
         fence: *fence,
         holder: HOLDERS[*holder].to_owned(),
+        attempt: 1,
     });
     told(store.create(&new, Some(&run)))
 }
