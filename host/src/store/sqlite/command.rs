@@ -86,13 +86,7 @@ impl Command {
             Self::Create(new, run) => Answer::Created(creation::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
             Self::ApplyAll(effects) => Answer::AppliedAll(apply_all(db, effects)?),
-            Self::AddRuntime(new, event) => {
-                let added = runtime::add(db, new)?;
-                if matches!(added, RuntimeAdded::New(_)) {
-                    history::record(db, event)?;
-                }
-                Answer::RuntimeAdded(added)
-            }
+            Self::AddRuntime(new, event) => Answer::RuntimeAdded(add_runtime(db, new, event)?),
             Self::UpdateRuntimes(updates) => {
                 runtime::update(db, updates)?;
                 Answer::Done
@@ -293,4 +287,12 @@ fn apply_all(db: &Db, effects: &[EffectSet]) -> Result<Vec<Applied>, Fault> {
         all.push(applied);
     }
     Ok(all)
+}
+
+fn add_runtime(db: &Db, new: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, Fault> {
+    let added = runtime::add(db, new)?;
+    if matches!(added, RuntimeAdded::New(_)) {
+        history::record(db, event)?;
+    }
+    Ok(added)
 }

@@ -13,7 +13,7 @@ pub(super) enum Step {
     Add(KeptSchedule, AdminEvent),
     Steer(String, Steering, AdminEvent),
     Drop(String, AdminEvent),
-    Fire(Fire),
+    Fire(Box<Fire>),
 }
 
 impl Step {
@@ -92,7 +92,7 @@ impl Schedules for SqliteStore {
     }
 
     fn fire(&self, fire: &Fire) -> Result<Fired, StoreError> {
-        let Answer::Fired(fired) = self.step(Step::Fire(fire.clone()))? else {
+        let Answer::Fired(fired) = self.step(Step::Fire(Box::new(fire.clone())))? else {
             unreachable!("{ANSWER_FITS}")
         };
         Ok(fired)
