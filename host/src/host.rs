@@ -130,14 +130,7 @@ impl Host {
         if let Some(offset) = self.steady_offset.get() {
             return Ok(Timestamp::from_ms(ms.saturating_add(*offset)));
         }
-        let place = self.place();
-        let boot = Boot {
-            boot_id: place.boot_id.clone().unwrap_or_default(),
-            time_namespace: place
-                .time_namespace
-                .and_then(|inode| i64::try_from(inode).ok())
-                .unwrap_or(0),
-        };
+        let boot = self.boot();
         let offset = match self.store.steady_offset(&boot)? {
             Some(offset) => offset,
             None => {
@@ -152,6 +145,16 @@ impl Host {
         Ok(Timestamp::from_ms(
             ms.saturating_add(*self.steady_offset.get_or_init(|| offset)),
         ))
+    }
+
+    /// This boot, as this process sees it.
+    fn boot(&self) -> Boot {
+        let place = self.place();
+        let namespace = place.time_namespace.and_then(|inode| i64::try_from(inode).ok());
+        Boot {
+            boot_id: place.boot_id.clone().unwrap_or_default(),
+            time_namespace: namespace.unwrap_or(0),
+        }
     }
 
     /// Tells everybody who waits that something changed.
@@ -291,4 +294,54 @@ pub(crate) fn entropy() -> Result<[u8; 16], Error> {
         source: std::io::Error::other(error),
     })?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn host(home: &Path, mode: OpenMode) -> Host {
+        let config = Config {
+            home: home.to_owned(),
+            database: None,
+            limits: Limits::DEFAULT,
+            clock: Clock::System,
+            compiler: None,
+            program: Path::new("/nonexistent").to_owned(),
+            shim: &[],
+            variable: |_| None,
+        };
+        Host::open(config, mode).unwrap()
+    }
+
+    #[test]
+    fn steady_time_is_told_where_nothing_can_be_written() {
+        let home = tempfile::tempdir().unwrap();
+        let writes = host(home.path(), OpenMode::Create);
+        let reads = host(home.path(), OpenMode::ReadOnly);
+        let before = reads.now();
+        let told = reads.steady_now().unwrap();
+        assert!((before..=reads.now()).contains(&told), "the time of day: {told:?}");
+        assert_eq!(writes.store().steady_offset(&writes.boot()).unwrap(), None);
+        // What another process keeps afterwards holds for this one, too.
+        writes.store().keep_steady_offset(&writes.boot(), 0).unwrap();
+        assert!(reads.steady_now().unwrap() < before, "time since the boot");
+    }
+
+    #[test]
+    fn two_processes_of_a_boot_agree_on_steady_time_whatever_the_time_of_day() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, other) = (
+            host(home.path(), OpenMode::Create),
+            host(home.path(), OpenMode::Existing),
+        );
+        let first = one.steady_now().unwrap();
+        let kept = one.store().steady_offset(&one.boot()).unwrap();
+        let second = other.steady_now().unwrap();
+        assert!(first <= second && second <= one.steady_now().unwrap());
+        assert_eq!(other.store().steady_offset(&other.boot()).unwrap(), kept);
+        assert!(kept.is_some());
+    }
 }

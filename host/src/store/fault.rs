@@ -182,12 +182,11 @@ impl<S: Store> Queue for FaultyStore<S> {
         renew(renewals: &[Renewal]) -> Vec<Renewed>;
         renewal_delays() -> Vec<(Option<i64>, u64)>;
         dependencies(row: &Entity) -> Vec<Dependency>;
-        awaiting_ended(limit: usize) -> Vec<Entity>;
+        awaiting_ended(after_row: i64, limit: usize) -> Vec<Entity>;
         looked_at(row: &Entity, seen: &[Dependency]) -> ();
         queues() -> Vec<QueueState>;
         put_queue(queue: &QueueSetup, event: &AdminEvent) -> ();
         put_worker(worker: &Worker) -> ();
-        drop_worker(holder: &str) -> ();
         forget_workers(before: Timestamp) -> usize;
         workers() -> Vec<Worker>;
         worker(holder: &str) -> Option<Worker>;

@@ -238,6 +238,10 @@ impl State {
         let awaited: Vec<(i64, Option<bool>)> = awaited;
         let entity = self.add(&new.entity, &new.row, new.event.as_ref())?;
         let row = entity.row;
+        let before = new.entity.chain_parent.as_ref().and_then(|id| self.ids.get(id));
+        if let Some(before) = before.copied() {
+            self.take_over(before, &entity);
+        }
         self.await_all(row, &awaited);
         self.links.extend(parents.into_iter().map(|parent| (parent, row)));
         self.plan(&entity, &new.planned)?;

@@ -53,7 +53,8 @@ pub trait Store: Outbox + Queue + Schedules {
     fn data_version(&self) -> Result<i64, StoreError>;
 
     /// Makes an entity with its first history row, links, and what it brings along (work, a runtime row, what it waits
-    /// for): one commit. Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s
+    /// for): one commit. An attempt that follows another one is linked below the same entities, and whoever still waits for
+    /// that one waits for it. Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s
     /// other answers.
     ///
     /// # Errors

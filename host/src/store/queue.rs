@@ -52,15 +52,15 @@ pub trait Queue: Send + Sync {
     /// The store cannot be read.
     fn dependencies(&self, row: &Entity) -> Result<Vec<Dependency>, StoreError>;
 
-    /// Rows that have not ended and wait for work of which some has ended since they were last looked at, oldest first, at
-    /// most `limit` of them.
+    /// Rows that have not ended and wait for work of which some has ended since they were last looked at: at most `limit`
+    /// of them after a row number, oldest first, so that a sweep ends whatever it finds.
     ///
     /// # Errors
     /// The store cannot be read.
-    fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError>;
+    fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError>;
 
     /// Notes that a row was looked at: what was `seen` to have ended is no news for it any more. What ended after that
-    /// stays news.
+    /// stays news, and so does everything when the row is not as it was: it is looked at again.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -84,12 +84,6 @@ pub trait Queue: Send + Sync {
     /// # Errors
     /// The store failed; nothing was written.
     fn put_worker(&self, worker: &Worker) -> Result<(), StoreError>;
-
-    /// Takes a worker away; one that is not there changes nothing.
-    ///
-    /// # Errors
-    /// The store failed; nothing was written.
-    fn drop_worker(&self, holder: &str) -> Result<(), StoreError>;
 
     /// Takes workers away that stopped before that moment and that no row that is held names; how many.
     ///

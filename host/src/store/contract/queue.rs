@@ -640,8 +640,7 @@ fn workers_are_kept_until_they_are_taken_away(subject: &Subject) {
     assert_eq!(store.forget_workers(moment(31)).unwrap(), 1);
     assert_eq!(store.worker("two").unwrap(), None);
     assert!(store.worker("three").unwrap().is_some());
-    store.drop_worker("three").unwrap();
-    store.drop_worker("three").unwrap();
+    assert_eq!(store.forget_workers(moment(99)).unwrap(), 1);
     assert_eq!(store.worker("three").unwrap(), None);
     assert_eq!(store.workers().unwrap(), [one]);
 }

@@ -231,21 +231,25 @@ impl State {
         if let Some(work) = self.works.get(&before.row).cloned() {
             self.works.insert(added.row, work);
         }
+        self.take_over(before.row, &added);
+        Ok(())
+    }
+
+    /// Puts an attempt where the one before it is: below the same entities, and before whoever still waits for it.
+    pub(super) fn take_over(&mut self, before: i64, added: &Entity) {
         let parents: Vec<i64> = self
             .links
             .iter()
-            .filter(|(_, child)| *child == before.row)
+            .filter(|(_, child)| *child == before)
             .map(|(parent, _)| *parent)
             .collect();
         self.links.extend(parents.into_iter().map(|parent| (parent, added.row)));
-        let is_open =
-            |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before.row && ended.is_none();
+        let is_open = |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before && ended.is_none();
         let open: Vec<_> = self.queue.dependencies.extract_if(.., is_open).collect();
         for ((waiting, _), dependency) in open {
             self.queue.dependencies.insert((waiting, added.row), dependency);
         }
-        self.queue.names.insert(added.row, added.reference);
-        Ok(())
+        self.queue.names.insert(added.row, added.reference.clone());
     }
 
     /// Forgets what a row that is removed waits for, and tells whoever waits for it.
@@ -339,17 +343,21 @@ impl Queue for MemoryStore {
         Ok(found.collect())
     }
 
-    fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError> {
+    fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError> {
         let state = self.state();
         let news = state.queue.dependencies.iter().filter(|(_, (_, is_news))| *is_news);
         let waiting: BTreeSet<i64> = news.map(|((waiting, _), _)| *waiting).collect();
-        let rows = waiting.into_iter().take(limit);
+        let rows = waiting.into_iter().filter(|row| *row > after_row).take(limit);
         Ok(rows.filter_map(|row| state.entities.get(&row).cloned()).collect())
     }
 
     fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
         let saw = |on: &Reference| seen.iter().any(|seen| seen.on == *on && seen.ended.is_some());
         self.commit(|state| {
+            let now = state.entities.get(&row.row);
+            if now.is_none_or(|now| now.version != row.version) {
+                return Ok(Step::WroteNothing(()));
+            }
             for ((waiting, on), (_, is_news)) in &mut state.queue.dependencies {
                 if *waiting == row.row && saw(&state.queue.names[on]) {
                     *is_news = false;
@@ -382,13 +390,6 @@ impl Queue for MemoryStore {
                 Some(known) => *known = worker.clone(),
                 None => state.queue.workers.push(worker.clone()),
             }
-            Ok(Step::Wrote(()))
-        })
-    }
-
-    fn drop_worker(&self, holder: &str) -> Result<(), StoreError> {
-        self.commit(|state| {
-            state.queue.workers.retain(|worker| worker.holder != holder);
             Ok(Step::Wrote(()))
         })
     }

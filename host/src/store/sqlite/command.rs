@@ -36,9 +36,9 @@ pub(super) enum Command {
     Renew(Vec<Renewal>),
     PutQueue(QueueSetup, AdminEvent),
     PutWorker(Box<Worker>),
-    DropWorker(String),
     ForgetWorkers(Timestamp),
-    LookedAt(i64, Vec<Dependency>),
+    /// A row by number and version.
+    LookedAt((i64, i64), Vec<Dependency>),
     KeepSteadyOffset(Boot, i64),
     Schedules(Box<Step>),
 }
@@ -138,10 +138,6 @@ impl Command {
                 workers::put_worker(db, worker)?;
                 Answer::Done
             }
-            Self::DropWorker(holder) => {
-                workers::drop_worker(db, holder)?;
-                Answer::Done
-            }
             Self::ForgetWorkers(before) => Answer::Count(workers::forget_workers(db, *before)?),
             Self::LookedAt(row, seen) => Answer::Flag(waiting::looked_at(db, *row, seen)?),
             Self::Schedules(step) => step.run(db)?,
@@ -193,7 +189,6 @@ impl Command {
             | Self::Renew(_)
             | Self::PutQueue(..)
             | Self::PutWorker(_)
-            | Self::DropWorker(_)
             | Self::ForgetWorkers(_)
             | Self::LookedAt(..)
             | Self::KeepSteadyOffset(..) => Vec::new(),
@@ -221,7 +216,6 @@ impl Command {
             | Self::Acknowledge(..)
             | Self::PutQueue(..)
             | Self::PutWorker(_)
-            | Self::DropWorker(_)
             | Self::ForgetWorkers(_)
             | Self::LookedAt(..)
             | Self::KeepSteadyOffset(..)
@@ -255,7 +249,6 @@ impl Command {
             Self::Renew(_) => "renewing leases",
             Self::PutQueue(..) => "setting a queue up",
             Self::PutWorker(_) => "noting a worker",
-            Self::DropWorker(_) => "removing a worker",
             Self::ForgetWorkers(_) => "removing workers that stopped",
             Self::LookedAt(..) => "noting a look",
             Self::KeepSteadyOffset(..) => "keeping the time of a boot",

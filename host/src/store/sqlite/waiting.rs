@@ -94,19 +94,21 @@ pub(super) fn dependencies(db: &Db, row: &Entity) -> rusqlite::Result<Vec<Depend
 }
 
 /// Rows that wait for something that has ended since.
-pub(super) fn awaiting_ended(db: &Db, limit: usize) -> rusqlite::Result<Vec<Entity>> {
-    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 ORDER BY entity LIMIT ?1";
-    let rows: Vec<i64> = db.rows(sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?;
+pub(super) fn awaiting_ended(db: &Db, after_row: i64, limit: usize) -> rusqlite::Result<Vec<Entity>> {
+    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 AND entity > ?1 ORDER BY entity LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows: Vec<i64> = db.rows(sql, [after_row, limit], |row| row.get(0))?;
     entity::load_rows(db, rows)
 }
 
 /// What was seen to have ended is no news for a row any more; whether it was.
-pub(super) fn looked_at(db: &Db, row: i64, seen: &[Dependency]) -> rusqlite::Result<bool> {
+pub(super) fn looked_at(db: &Db, (row, version): (i64, i64), seen: &[Dependency]) -> rusqlite::Result<bool> {
     let sql = "UPDATE dependencies SET is_news = 0 WHERE entity = ?1 AND is_news = 1 \
-               AND awaited = (SELECT entity FROM entity_ids WHERE id = ?2)";
+               AND awaited = (SELECT entity FROM entity_ids WHERE id = ?2) \
+               AND EXISTS (SELECT 1 FROM entities e WHERE e.entity = ?1 AND e.version = ?3)";
     let mut was_news = false;
     for dependency in seen.iter().filter(|dependency| dependency.ended.is_some()) {
-        was_news |= db.write(sql, params![row, dependency.on.id])? > 0;
+        was_news |= db.write(sql, params![row, dependency.on.id, version])? > 0;
     }
     Ok(was_news)
 }
@@ -122,9 +124,16 @@ pub(super) fn succeed(db: &Db, before: i64, successor: &Successor) -> Result<(),
         destination: None,
     };
     let number = creation::add(db, &addition)?;
+    let sql = "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1";
+    db.write(sql, [before, number])?;
+    take_over(db, before, number)?;
+    Ok(())
+}
+
+/// Puts an attempt where the one before it is: below the same entities, and before whoever still waits for it.
+pub(super) fn take_over(db: &Db, before: i64, number: i64) -> rusqlite::Result<()> {
     let taken_over = [
-        "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1",
-        "INSERT INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
+        "INSERT OR IGNORE INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
         "UPDATE dependencies SET awaited = ?2 WHERE awaited = ?1 AND success IS NULL",
     ];
     for sql in taken_over {
