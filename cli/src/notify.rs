@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runwarden_host::Host;
-use runwarden_host::model::{NotifyDiagnostic, NotifySettings, validate_id};
+use runwarden_host::model::{DurationMs, NotifyDiagnostic, NotifySettings, validate_id};
 use runwarden_host::notify::settings::{Asked, Files, SETTINGS_FILE, Spec};
 use runwarden_host::verbs::{lease_grace as lease_grace_of, notices};
 use serde_json::{Value, json};

@@ -4,6 +4,7 @@
 
 mod outbox;
 mod queue;
+mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,6 +52,7 @@ struct State {
     activations: Vec<Activation>,
     outbox: outbox::Kept,
     queue: queue::Kept,
+    schedules: schedules::Kept,
 }
 
 #[derive(Clone, Debug)]
@@ -272,6 +274,9 @@ impl State {
         self.append(row, event)?;
         self.ids.insert(entity.reference.id.clone(), entity.row);
         self.entities.insert(entity.row, entity.clone());
+        if let Some(before) = &entity.chain_parent {
+            self.take_over_occurrence(before, entity.row);
+        }
         Ok(entity)
     }
 
@@ -435,6 +440,7 @@ impl State {
         self.forget_dependencies(row);
         self.keys.retain(|(scope, _), _| *scope != row);
         self.forget_dispatch(row);
+        self.forget_occurrence(row);
         self.record(std::slice::from_ref(event));
         Step::Wrote(Removed::Gone)
     }

@@ -17,6 +17,7 @@ mod outbox;
 mod property;
 mod queue;
 mod records;
+mod schedules;
 mod sqlite;
 
 pub use error::StoreError;
@@ -34,13 +35,14 @@ pub use records::{
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
     RuntimeUpdate, Scope, Upkeep, Work,
 };
+pub use schedules::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering};
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
-pub trait Store: Outbox + Queue {
+pub trait Store: Outbox + Queue + Schedules {
     /// The store's own random name, of which event ids are made; drawn once when the store is made.
     fn name(&self) -> &str;
 

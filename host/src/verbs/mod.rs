@@ -28,6 +28,7 @@ mod report;
 mod resolve;
 mod run;
 mod runtime;
+pub mod schedule;
 mod serve;
 mod settle;
 mod side_by_side;

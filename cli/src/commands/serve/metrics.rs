@@ -188,6 +188,16 @@ fn work(registry: &mut Registry, service: &Service) {
     );
     counter(
         registry,
+        ("fired", "Fire times of schedules that were submitted"),
+        service.fired(),
+    );
+    counter(
+        registry,
+        ("fire_skips", "Times that skipped fire times of schedules were recorded"),
+        service.skipped(),
+    );
+    counter(
+        registry,
         ("repairs", "Runs that were repaired, and groups removed"),
         service.repaired(),
     );

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::parse;
 use crate::queueing::queue_name;
 
-/// Deliver notices, keep queues, repair what died, keep things in bounds; run what is queued
+/// Deliver notices, keep queues, fire schedules, repair what died; run what is queued
 ///
 /// Nothing needs it: commands do each of these for what they touch. With it up, notices are sent at once and tried again when
 /// they are due, runs whose shim was killed are found, and retention needs no cron.

@@ -34,6 +34,7 @@ impl Report for Once {
             "repaired": pass.repaired,
             "kept": pass.kept,
             "delivered": pass.delivered.json(),
+            "fired": {"submitted": pass.fired.submitted, "skipped": pass.fired.skipped},
             "pruned": pass.pruned,
             "problems": pass.problems.iter().map(problem).collect::<Vec<_>>(),
         })
@@ -46,6 +47,8 @@ impl Report for Once {
         let mut text = pass.delivered.text(page);
         let counts = [
             (pass.repaired, "repaired"),
+            (pass.fired.submitted, "submitted by schedules"),
+            (pass.fired.skipped, "skipped by schedules"),
             (pass.kept, "done that was due for queued work"),
             (pass.pruned, "taken away by retention"),
         ];

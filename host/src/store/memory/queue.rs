@@ -16,6 +16,8 @@ pub(super) struct Kept {
     setups: BTreeMap<String, QueueSetup>,
     /// Who waits, for whom: whether it ended and with success, and whether that is news.
     dependencies: BTreeMap<(i64, i64), (Option<bool>, bool)>,
+    /// Rows for which any end of what they wait for will do.
+    any_end: BTreeSet<i64>,
     /// What is or was waited for, by number.
     names: BTreeMap<i64, Reference>,
     workers: Vec<Worker>,
@@ -182,11 +184,25 @@ impl State {
         }
     }
 
+    /// The same, for a row that waits for nothing else: any end will do.
+    pub(super) fn await_ends(&mut self, row: i64, behind: &[Reference]) -> Result<(), Reference> {
+        let awaited: Vec<(i64, Option<bool>)> = self
+            .awaited(behind)?
+            .into_iter()
+            .map(|on| (on.row, on.terminal.then_some(true)))
+            .collect();
+        self.await_all(row, &awaited);
+        if !awaited.is_empty() {
+            self.queue.any_end.insert(row);
+        }
+        Ok(())
+    }
+
     /// Tells whoever waits for an entity that it ended; it is news for those that have not ended themselves.
     pub(super) fn note_end(&mut self, row: i64, success: bool) {
         for ((waiting, on), (ended, is_news)) in &mut self.queue.dependencies {
             if *on == row && ended.is_none() {
-                *ended = Some(success);
+                *ended = Some(success || self.queue.any_end.contains(waiting));
                 *is_news = self.entities.get(waiting).is_some_and(|waiting| !waiting.terminal);
             }
         }
@@ -241,6 +257,7 @@ impl State {
     /// Forgets what a row that is removed waits for, and tells whoever waits for it.
     pub(super) fn forget_dependencies(&mut self, row: i64) {
         self.queue.dependencies.retain(|(waiting, _), _| *waiting != row);
+        self.queue.any_end.remove(&row);
         self.note_end(row, false);
     }
 

@@ -2,11 +2,13 @@
 
 use super::connection::Db;
 use super::failure::Fault;
+use super::scheduling::Step;
 use super::{activation, consumers, creation, entity, history, outbox, queue, removal, runtime, waiting, workers};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Installation,
-    JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Worker,
+    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Fired,
+    Installation, JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate,
+    Worker,
 };
 
 /// A step that writes.
@@ -38,6 +40,7 @@ pub(super) enum Command {
     /// A row by number and version.
     LookedAt((i64, i64), Vec<Dependency>),
     KeepSteadyOffset(Boot, i64),
+    Schedules(Box<Step>),
 }
 
 /// What it came to.
@@ -53,6 +56,7 @@ pub(super) enum Answer {
     Count(usize),
     Enqueued(Enqueued),
     Acknowledged(Acknowledged),
+    Fired(Fired),
     Done,
 }
 
@@ -69,6 +73,7 @@ impl Answer {
             Self::Removed(removed) => matches!(removed, Removed::Gone),
             Self::Enqueued(enqueued) => matches!(enqueued, Enqueued::New(_)),
             Self::Acknowledged(acknowledged) => matches!(acknowledged, Acknowledged::New),
+            Self::Fired(fired) => matches!(fired, Fired::Made(_) | Fired::AlreadyFired),
             Self::Count(_) | Self::Offset(_) | Self::Done => true,
         }
     }
@@ -81,13 +86,7 @@ impl Command {
             Self::Create(new, run) => Answer::Created(creation::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
             Self::ApplyAll(effects) => Answer::AppliedAll(apply_all(db, effects)?),
-            Self::AddRuntime(new, event) => {
-                let added = runtime::add(db, new)?;
-                if matches!(added, RuntimeAdded::New(_)) {
-                    history::record(db, event)?;
-                }
-                Answer::RuntimeAdded(added)
-            }
+            Self::AddRuntime(new, event) => Answer::RuntimeAdded(add_runtime(db, new, event)?),
             Self::UpdateRuntimes(updates) => {
                 runtime::update(db, updates)?;
                 Answer::Done
@@ -141,6 +140,7 @@ impl Command {
             }
             Self::ForgetWorkers(before) => Answer::Count(workers::forget_workers(db, *before)?),
             Self::LookedAt(row, seen) => Answer::Flag(waiting::looked_at(db, *row, seen)?),
+            Self::Schedules(step) => step.run(db)?,
             Self::KeepSteadyOffset(boot, offset_ms) => {
                 Answer::Offset(workers::keep_steady_offset(db, boot, *offset_ms)?)
             }
@@ -192,6 +192,7 @@ impl Command {
             | Self::ForgetWorkers(_)
             | Self::LookedAt(..)
             | Self::KeepSteadyOffset(..) => Vec::new(),
+            Self::Schedules(step) => step.entity().into_iter().collect(),
         }
     }
 
@@ -217,7 +218,8 @@ impl Command {
             | Self::PutWorker(_)
             | Self::ForgetWorkers(_)
             | Self::LookedAt(..)
-            | Self::KeepSteadyOffset(..) => false,
+            | Self::KeepSteadyOffset(..)
+            | Self::Schedules(_) => false,
         }
     }
 
@@ -250,6 +252,7 @@ impl Command {
             Self::ForgetWorkers(_) => "removing workers that stopped",
             Self::LookedAt(..) => "noting a look",
             Self::KeepSteadyOffset(..) => "keeping the time of a boot",
+            Self::Schedules(step) => step.doing(),
         }
     }
 
@@ -277,4 +280,12 @@ fn apply_all(db: &Db, effects: &[EffectSet]) -> Result<Vec<Applied>, Fault> {
         all.push(applied);
     }
     Ok(all)
+}
+
+fn add_runtime(db: &Db, new: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, Fault> {
+    let added = runtime::add(db, new)?;
+    if matches!(added, RuntimeAdded::New(_)) {
+        history::record(db, event)?;
+    }
+    Ok(added)
 }

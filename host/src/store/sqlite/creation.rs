@@ -6,7 +6,7 @@ use super::columns::json;
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{entity, outbox, queue, removal, runtime, waiting};
+use super::{entity, outbox, queue, removal, runtime, schedules, waiting};
 use crate::model::{Entity, Event, HistoryRow, NewEntity, Reference};
 use crate::store::{Created, NewRun};
 
@@ -134,6 +134,9 @@ pub(super) fn add(db: &Db, addition: &Addition<'_>) -> Result<i64, Fault> {
     let pin = entity::pinned(db, &entity.policy.digest)?;
     insert(db, row, pin, addition)?;
     entity::count_pin(db, pin, 1)?;
+    if let Some(before) = &entity.chain_parent {
+        schedules::take_over(db, before, row)?;
+    }
     for (key, value) in &entity.tags {
         db.write(
             "INSERT INTO tags (key, value, entity) VALUES (?1, ?2, ?3)",

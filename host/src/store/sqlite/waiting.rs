@@ -48,9 +48,23 @@ pub(super) fn await_all(db: &Db, row: i64, awaited: &[Awaited]) -> rusqlite::Res
     Ok(())
 }
 
+/// The same, for a row that waits for nothing else: any end will do. The first that does not exist is answered.
+pub(super) fn await_ends(db: &Db, row: i64, behind: &[Reference]) -> rusqlite::Result<Result<(), Reference>> {
+    let awaited = match awaited(db, behind)? {
+        Ok(awaited) => awaited,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    await_all(db, row, &awaited)?;
+    if !awaited.is_empty() {
+        let sql = "UPDATE dependencies SET any_end = 1, success = max(success, 1) WHERE entity = ?1";
+        db.write(sql, [row])?;
+    }
+    Ok(Ok(()))
+}
+
 /// Tells whoever waits for an entity that it ended; it is news for those that have not ended themselves.
 pub(super) fn note_end(db: &Db, row: i64, success: bool) -> rusqlite::Result<()> {
-    let sql = "UPDATE dependencies SET success = ?2, is_news = EXISTS \
+    let sql = "UPDATE dependencies SET success = max(?2, any_end), is_news = EXISTS \
                    (SELECT 1 FROM entities e WHERE e.entity = dependencies.entity AND e.terminal = 0) \
                WHERE awaited = ?1 AND success IS NULL";
     db.write(sql, params![row, success]).map(drop)

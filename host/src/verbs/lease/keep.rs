@@ -163,7 +163,7 @@ pub fn next_due(host: &Host) -> Result<Option<Timestamp>, Error> {
 }
 
 /// Does what is due for one row; the row as it then is.
-pub(super) fn keep_row(host: &Host, entity: Entity, grace: Option<DurationMs>) -> Result<Entity, Error> {
+pub(crate) fn keep_row(host: &Host, entity: Entity, grace: Option<DurationMs>) -> Result<Entity, Error> {
     let keeping = Keeping { grace, act: Act::Do };
     if let Some(failure) = kept(host, entity.clone(), keeping).and_then(|kept| kept.failure) {
         return Err(failure);

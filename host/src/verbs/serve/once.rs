@@ -10,6 +10,7 @@ use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
 use crate::verbs::prune::prune;
 use crate::verbs::reap::reap;
 use crate::verbs::repair::Act;
+use crate::verbs::schedule::{FiredNow, fire_due};
 
 /// What one pass came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Pass {
     pub delivered: Delivered,
     /// Repairs that were carried out.
     pub repaired: usize,
+    /// What was fired of schedules.
+    pub fired: FiredNow,
     /// What was done that was due for queued work.
     pub kept: usize,
     /// Things that retention took away.
@@ -37,6 +40,10 @@ pub fn serve_once(host: &Host, protected: &[Protected], grace: Option<DurationMs
         let (count, problems) = outcome_of_keeping(&reaped.kept);
         pass.kept = count;
         pass.tell(Part::Keeper, problems);
+    }
+    if let Some(mut fired) = pass.unless_failed(Part::Scheduler, fire_due(host)) {
+        pass.tell(Part::Scheduler, std::mem::take(&mut fired.problems));
+        pass.fired = fired;
     }
     // What these ends tell is due.
     drop(host.take_enqueued());
