@@ -12,6 +12,8 @@
 
 mod claim;
 mod end;
+#[cfg(test)]
+mod faults;
 mod judge;
 mod keep;
 mod operate;
