@@ -13,6 +13,7 @@ mod output;
 mod parse;
 mod queueing;
 mod select;
+mod signals;
 mod work;
 
 use std::process::ExitCode;

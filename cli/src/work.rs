@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use runwarden_host::model::{Bytes, DurationMs, removal_refusal};
+use runwarden_host::model::{Bytes, DurationMs, removal_refusal, validate_id};
 use runwarden_host::process::real_path;
 use runwarden_host::verbs::IdChoice;
 use runwarden_host::{Contain, GRACE_DEFAULT, Host, LOG_LIMIT_MIN_BYTES, StopBy, Variable, Work};
@@ -162,6 +162,13 @@ pub(crate) fn inherited() -> Vec<(Bytes, Bytes)> {
     std::env::vars_os()
         .map(|(name, value)| (Bytes::from(name), Bytes::from(value)))
         .collect()
+}
+
+/// This machine's name for people, as far as it can be part of an id.
+pub(crate) fn machine() -> String {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    validate_id(&name).map_or_else(|_| "worker".to_owned(), |()| name.into_owned())
 }
 
 fn variable(given: &OsStr) -> Variable {

@@ -1,6 +1,7 @@
 //! `doctor`: what is not as it should be, and what to type.
 
-use runwarden_host::verbs::{Act, Check, CheckResult, Repaired, doctor, repair_all};
+use runwarden_host::verbs::lease::Kept;
+use runwarden_host::verbs::{Act, Check, CheckResult, Reaped, Repaired, doctor, reap};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -38,22 +39,22 @@ const INDENT: usize = 6;
 /// What was looked at, and what was done before.
 pub(crate) struct Checks {
     checks: Vec<Check>,
-    repaired: Option<Vec<Repaired>>,
+    reaped: Option<Reaped>,
 }
 
 /// Repairs if that is asked for, then looks everything over.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Checks> {
     let act = if args.dry_run { Act::DryRun } else { Act::Do };
-    let repaired = match args.fix {
+    let reaped = match args.fix {
         false => None,
         true => Some(match context.read_if_present()? {
-            Some(host) => repair_all(&host, act)?,
-            None => Vec::new(),
+            Some(host) => reap(&host, act)?,
+            None => Reaped::default(),
         }),
     };
     Ok(Checks {
         checks: doctor(&context.config()),
-        repaired,
+        reaped,
     })
 }
 
@@ -64,12 +65,18 @@ impl Checks {
 
     /// Runs of which something was, or would be, repaired, or could not be looked at.
     fn repairs(&self) -> impl Iterator<Item = &Repaired> {
-        let all = self.repaired.iter().flatten();
+        let all = self.reaped.iter().flat_map(|reaped| &reaped.repaired);
         all.filter(|repaired| repaired.decision.acts() || repaired.failure.is_some())
+    }
+
+    /// Queued work for which something was, or would be, done, or could not be.
+    fn kept(&self) -> impl Iterator<Item = &Kept> {
+        self.reaped.iter().flat_map(|reaped| &reaped.kept)
     }
 
     fn has_failed(&self) -> bool {
         self.repairs().any(|repaired| repaired.failure.is_some())
+            || self.kept().any(|kept| kept.failure.is_some() || kept.needs_somebody)
     }
 }
 
@@ -78,8 +85,9 @@ impl Report for Checks {
         let checks = self.checks.iter().map(Check::json).collect::<Vec<_>>();
         let ok = self.count(CheckResult::Bad) == 0 && !self.has_failed();
         let mut document = json!({"checks": checks, "ok": ok});
-        if self.repaired.is_some() {
+        if self.reaped.is_some() {
             document["repaired"] = self.repairs().map(Repaired::json).collect();
+            document["queued"] = self.kept().map(Kept::json).collect();
         }
         document
     }
@@ -88,6 +96,9 @@ impl Report for Checks {
         let mut text = Text::new();
         for repaired in self.repairs() {
             text.line(told(repaired, page));
+        }
+        for kept in self.kept() {
+            text.line(told_of_queued(kept, page));
         }
         for check in &self.checks {
             let style = match check.result {
@@ -118,6 +129,23 @@ impl Report for Checks {
             Exit::NO
         }
     }
+}
+
+/// What was done for queued work, in a line.
+fn told_of_queued(kept: &Kept, page: &Page) -> Text {
+    let (style, verdict) = if kept.failure.is_some() || kept.needs_somebody {
+        (Style::Bad, "bad")
+    } else {
+        (Style::Good, "fix")
+    };
+    let lead = Text::styled(style, format!("{verdict:<INDENT$}")).and_styled(Style::Strong, &kept.reference);
+    let follows = kept
+        .successor
+        .as_ref()
+        .map(|successor| format!("; {successor} follows"))
+        .unwrap_or_default();
+    let words = format!("{} (was {}){follows}", kept.words, kept.previous_status);
+    Text::hanging(lead.and(": "), INDENT, words, page)
 }
 
 /// One repair, in a line.

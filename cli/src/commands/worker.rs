@@ -5,7 +5,6 @@ use std::sync::Arc;
 use runwarden_host::model::DurationMs;
 use runwarden_host::verbs::lease::{Bidding, Done, Progress, Until, WorkerOptions, Working, work};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app;
 use crate::context::Context;
@@ -14,7 +13,8 @@ use crate::exit::Exit;
 use crate::output::{Form, Output, Page, Report, Style, Text, compact};
 use crate::parse;
 use crate::queueing::queue_name;
-use crate::work::inherited;
+use crate::signals::Signals;
+use crate::work::{inherited, machine};
 
 /// Run what is queued: take it on lease, start it, see it end
 ///
@@ -108,39 +108,6 @@ fn outcome(
         Ok(done) => Ok(app::report(context, done.map(Finished).map_err(Failure::from))),
         Err(_) => Ok(Exit::FAULT), // its panic was told
     }
-}
-
-/// What tells a worker to stop.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn watch() -> Outcome<Self> {
-        let watch = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::new(Exit::IO, "system", "cannot watch signals").cause(error.to_string()))
-        };
-        Ok(Self {
-            interrupt: watch(SignalKind::interrupt())?,
-            terminate: watch(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-/// This machine's name for people, as far as it is an id.
-fn machine() -> String {
-    let name = rustix::system::uname();
-    let name = name.nodename().to_string_lossy();
-    queue_name(&name).unwrap_or_else(|_| "worker".to_owned())
 }
 
 /// What a worker says as it goes.

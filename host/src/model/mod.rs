@@ -90,4 +90,4 @@ pub use signal::{SIGNALS, signal_name};
 pub use stale::{Below, Candidate, STALE_AFTER, StaleVerdict, plan_stale};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};
-pub use why::{Case, Explanation, Fact, LockSeen, Notice, Process, START_GRACE, ShimLock, Sight, explain};
+pub use why::{Case, Explanation, Fact, LockSeen, Notice, Process, QueueSight, START_GRACE, ShimLock, Sight, explain};

@@ -6,10 +6,12 @@
 mod ended;
 mod live;
 mod notice;
+mod queued;
 #[cfg(test)]
 mod tests;
 
 pub use notice::Notice;
+pub use queued::QueueSight;
 
 use super::{AdminEvent, Condition, DurationMs, Entity, HistoryRow, Lifecycle, Runtime, SeenGone, Timestamp, Unjudged};
 
@@ -42,6 +44,8 @@ pub struct Case<'a> {
     pub entered: Option<&'a HistoryRow>,
     /// What it delivers, when it is a dispatch.
     pub notice: Option<&'a Notice>,
+    /// What is known of it as queued work, when it is that.
+    pub queued: Option<&'a QueueSight>,
     /// The newest notices of its events.
     pub notices: &'a [Entity],
     /// Now.
@@ -124,7 +128,10 @@ pub struct Fact {
 pub fn explain(case: &Case<'_>) -> Explanation {
     let mut answer = match case.notice {
         Some(notice) => notice::explain(case, notice),
-        None if case.entity.terminal => ended::explain(case),
+        None if case.entity.terminal => match case.queued {
+            Some(sight) => queued::after(case, sight, ended::explain(case)),
+            None => ended::explain(case),
+        },
         None => live::explain(case),
     };
     answer.maybe("health", case.health.map(Condition::told));

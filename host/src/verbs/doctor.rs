@@ -4,6 +4,7 @@
 mod home;
 mod machine;
 mod notices;
+mod queues;
 mod runs;
 mod store;
 
@@ -120,6 +121,7 @@ fn look_at_runs(config: &Config, health: &StoreHealth) -> Vec<Check> {
     let looked = Host::open(config.clone(), OpenMode::ReadOnly).and_then(|host| {
         let mut checks = runs::checks(&host)?;
         checks.extend(notices::checks(&host)?);
+        checks.extend(queues::checks(&host)?);
         Ok(checks)
     });
     looked.unwrap_or_else(|error| vec![Check::bad("runs", format!("they cannot be looked at: {error}"))])

@@ -12,6 +12,7 @@ use crate::model::{
 use crate::process::{self, Living, LockWait, Look, Survivor, lock_waits, waits_in};
 use crate::store::{AdminQuery, HistoryQuery, Scope};
 use crate::verbs::health::health_if_open;
+use crate::verbs::lease::queue_sight;
 use crate::verbs::living::{Seen, living};
 use crate::verbs::settle::run_directory;
 use crate::verbs::standing::{Standing, standing};
@@ -49,6 +50,7 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         None => Sight::Nothing,
     };
     let notice = notice(host, &entity)?;
+    let queued = queue_sight(host, &entity)?;
     let explanation = explain(&Case {
         entity: &entity,
         lifecycle: &lifecycle,
@@ -60,6 +62,7 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         refusal: refusal(host, &entity)?.as_ref(),
         entered: entered(host, &entity)?.as_ref(),
         notice: notice.as_ref(),
+        queued: queued.as_ref(),
         notices: &host.store().notices_of(&entity, NOTICES_MAX)?,
         now: host.now(),
     });

@@ -6,6 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use runwarden_host::model::{DurationMs, Stage, Timestamp};
 use runwarden_host::verbs::Service;
 use runwarden_host::{Error, Host};
 
@@ -23,6 +24,7 @@ pub(super) fn metrics(host: &Host, service: &Service) -> Result<String, Error> {
     let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
     registry.register("build", "The program", version);
     outbox(&mut registry, host)?;
+    queues(&mut registry, host)?;
     work(&mut registry, service);
     parts(&mut registry, service);
     upkeep(&mut registry, service);
@@ -47,8 +49,8 @@ fn outbox(registry: &mut Registry, host: &Host) -> Result<(), Error> {
     );
     let now = host.now();
     let age_ms = store.next_due()?.map_or(0, |due| now.since(due).as_ms());
-    let age = Gauge::<f64, std::sync::atomic::AtomicU64>::default();
-    age.set(std::time::Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
+    let age = Seconds::default();
+    age.set(seconds(DurationMs::from_ms(age_ms)));
     registry.register_with_unit(
         "oldest_due_age",
         "How long the notice that is due longest has been due",
@@ -56,7 +58,7 @@ fn outbox(registry: &mut Registry, host: &Host) -> Result<(), Error> {
         age,
     );
     let failing = store.destinations()?;
-    let is_paused = |until: Option<runwarden_host::model::Timestamp>| until.is_some_and(|until| until > now);
+    let is_paused = |until: Option<Timestamp>| until.is_some_and(|until| until > now);
     let paused = failing.iter().filter(|health| is_paused(health.paused_until)).count();
     gauge(
         registry,
@@ -72,6 +74,83 @@ fn outbox(registry: &mut Registry, host: &Host) -> Result<(), Error> {
         paused as u64,
     );
     Ok(())
+}
+
+/// What is queued, how long it waits, and how late leases were renewed.
+fn queues(registry: &mut Registry, host: &Host) -> Result<(), Error> {
+    let store = host.store();
+    let (now, steady) = (host.now(), host.steady_now()?);
+    let rows = Family::<Labels, Gauge>::default();
+    let (ready, doubted) = (
+        Family::<Labels, Seconds>::default(),
+        Family::<Labels, Seconds>::default(),
+    );
+    let expired = Family::<Labels, Seconds>::default();
+    for queue in store.queues()? {
+        let name = queue.setup.name;
+        let label = vec![("queue", name.clone())];
+        for stage in Stage::ALL {
+            let count = queue.counts.iter().find(|(counted, _)| *counted == stage);
+            let labels = vec![("queue", name.clone()), ("stage", stage.word().to_owned())];
+            rows.get_or_create(&labels)
+                .set(count.map_or(0, |(_, count)| signed(*count)));
+        }
+        let since = |moment: Option<Timestamp>, now: Timestamp| moment.map_or(0.0, |moment| seconds(now.since(moment)));
+        ready.get_or_create(&label).set(since(queue.ready_since, now));
+        doubted.get_or_create(&label).set(since(queue.doubted_since, steady));
+        expired.get_or_create(&label).set(since(queue.lease_ends_first, steady));
+    }
+    registry.register("queue_rows", "Queued work that has not ended, by stage", rows);
+    let mut ages = |name: &str, help: &str, family: Family<Labels, Seconds>| {
+        registry.register_with_unit(name, help, Unit::Seconds, family);
+    };
+    ages(
+        "queue_oldest_ready_age",
+        "How long the longest ready work has been ready",
+        ready,
+    );
+    ages(
+        "queue_oldest_doubted_age",
+        "How long the longest doubted work has been in doubt",
+        doubted,
+    );
+    let help =
+        "How long ago the lease ended that ended first and was not judged yet: grows when nobody keeps the queue";
+    ages("queue_oldest_expired_lease_age", help, expired);
+    counter(
+        registry,
+        (
+            "late_writes",
+            "Writes under a fence that was not current any more, over the life of the store",
+        ),
+        store.late_writes()?,
+    );
+    gauge(
+        registry,
+        ("workers", "Workers that are at work"),
+        store.workers()?.len() as u64,
+    );
+    delays(registry, &store.renewal_delays()?);
+    Ok(())
+}
+
+/// How late renewals were, over the life of the store: what the grace has to cover.
+fn delays(registry: &mut Registry, counts: &[(Option<i64>, u64)]) {
+    let renewals = Family::<Labels, Counter>::default();
+    let mut sum = 0;
+    for (limit, count) in counts {
+        sum += count;
+        let limit = limit.map_or_else(|| "+Inf".to_owned(), |ms| seconds(DurationMs::from_ms(ms)).to_string());
+        renewals.get_or_create(&vec![("within_seconds", limit)]).inc_by(sum);
+    }
+    let help = "Renewals of leases that came at most so long after their time, over the life of the store";
+    registry.register("lease_renewals", help, renewals);
+}
+
+type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
+
+fn seconds(length: DurationMs) -> f64 {
+    std::time::Duration::from_millis(length.as_ms().unsigned_abs()).as_secs_f64()
 }
 
 /// What was done since the service began.
@@ -103,6 +182,11 @@ fn work(registry: &mut Registry, service: &Service) {
         ("pruned", "Things that retention took away"),
         service.pruned(),
     );
+    counter(
+        registry,
+        ("queue_steps", "What was done that was due for queued work"),
+        service.kept(),
+    );
 }
 
 fn parts(registry: &mut Registry, service: &Service) {
@@ -132,7 +216,7 @@ fn upkeep(registry: &mut Registry, service: &Service) {
     );
     let waiting = "Pages of the write-ahead log that somebody who reads keeps out of the database";
     gauge(registry, ("store_log_waiting_pages", waiting), found.waiting_pages);
-    let age = Gauge::<f64, std::sync::atomic::AtomicU64>::default();
+    let age = Seconds::default();
     age.set(found.oldest_reader.unwrap_or_default().as_secs_f64());
     let help = "How long the oldest reader of the service had been reading";
     registry.register_with_unit("store_oldest_reader", help, Unit::Seconds, age);

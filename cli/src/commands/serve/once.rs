@@ -31,6 +31,7 @@ impl Report for Once {
         json!({
             "served": false,
             "repaired": pass.repaired,
+            "kept": pass.kept,
             "delivered": pass.delivered.json(),
             "pruned": pass.pruned,
             "problems": pass.problems.iter().map(problem).collect::<Vec<_>>(),
@@ -42,7 +43,12 @@ impl Report for Once {
             return Text::of("A service is up: it does this.");
         };
         let mut text = pass.delivered.text(page);
-        for (count, words) in [(pass.repaired, "repaired"), (pass.pruned, "taken away by retention")] {
+        let counts = [
+            (pass.repaired, "repaired"),
+            (pass.kept, "done that was due for queued work"),
+            (pass.pruned, "taken away by retention"),
+        ];
+        for (count, words) in counts {
             if count > 0 {
                 text.line(Text::own(format!("{count} {words}")));
             }

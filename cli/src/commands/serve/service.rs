@@ -5,33 +5,35 @@ use std::sync::Arc;
 
 use runwarden_host::Host;
 use runwarden_host::process::{ServiceLock, Serving, serve_alone};
-use runwarden_host::verbs::{Service, serve};
+use runwarden_host::verbs::lease::{Until, WorkerOptions};
+use runwarden_host::verbs::{Labour, Service, serve};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::http;
 use super::presence::Presence;
+use super::{Args, http};
 use crate::context::{Context, precious};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
+use crate::signals::Signals;
+use crate::work::{inherited, machine};
 
 /// Serves until it is told to stop.
-pub(super) fn execute(context: &Context, listen: SocketAddr) -> Outcome<Exit> {
+pub(super) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
     let host = context.create()?;
     let _lock = lock(&host)?;
-    let listener = bind(listen)?;
+    let listener = bind(args.listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| system("cannot wait", &error))?;
-    let exit = up(context, &host, &runtime, listener);
-    // Who was told twice to stop waits for nothing any more.
+    let exit = up((context, args), &host, &runtime, listener);
+    // Who was told again and again to stop waits for nothing any more.
     runtime.shutdown_background();
     // What this process ended is told by whoever delivers next.
     drop(host.take_enqueued());
     exit
 }
 
-fn up(context: &Context, host: &Arc<Host>, runtime: &Runtime, listener: TcpListener) -> Outcome<Exit> {
+fn up((context, args): (&Context, &Args), host: &Arc<Host>, runtime: &Runtime, listener: TcpListener) -> Outcome<Exit> {
     let address = listener.local_addr().map_err(|error| system("cannot listen", &error))?;
     let mut signals = runtime.block_on(async { Signals::watch() })?;
     let presence = Presence::announce(host.config().home(), address, &host.now().to_rfc3339())?;
@@ -39,13 +41,31 @@ fn up(context: &Context, host: &Arc<Host>, runtime: &Runtime, listener: TcpListe
     let service = Arc::new(Service::new(move |line: &str| output.warn(line)));
     let answers = http::answer(listener, Arc::clone(host), Arc::clone(&service));
     let (at_work, working) = (Arc::clone(&service), Arc::clone(host));
-    let parts = runtime.spawn_blocking(move || serve(&working, &at_work, &precious()));
+    let labour = labour(args);
+    let has_slots = labour.worker.is_some();
+    let parts = runtime.spawn_blocking(move || serve(&working, &at_work, (&precious(), &labour)));
     let said = context.output.report(&presence, &context.page());
     if said != Exit::DONE {
         service.stop();
     }
     runtime.spawn(answers);
-    runtime.block_on(until_stopped(&service, parts, &mut signals))
+    runtime.block_on(until_stopped((&service, has_slots), parts, &mut signals))
+}
+
+/// What the service does for queued work.
+fn labour(args: &Args) -> Labour {
+    let worker = args.slots.map(|slots| WorkerOptions {
+        name: machine(),
+        slots: usize::from(slots),
+        queues: args.queues.clone(),
+        until: Until::Stopped,
+        grace: args.lease_grace,
+        environment: inherited(),
+    });
+    Labour {
+        grace: args.lease_grace,
+        worker,
+    }
 }
 
 /// One serves a store; what is there dies with its process, however that ends.
@@ -86,11 +106,21 @@ fn bracketed(address: SocketAddr) -> String {
     }
 }
 
-/// Waits for a signal, then for the parts to end, or for another signal.
-async fn until_stopped(service: &Service, mut parts: JoinHandle<()>, signals: &mut Signals) -> Outcome<Exit> {
+/// Waits for a signal, then for the parts to end, or for another signal; with slots there is one more on the way.
+async fn until_stopped(
+    (service, has_slots): (&Service, bool),
+    mut parts: JoinHandle<()>,
+    signals: &mut Signals,
+) -> Outcome<Exit> {
     tokio::select! {
         ended = &mut parts => return Ok(verdict(ended.is_ok())),
         () = signals.next() => service.stop(),
+    }
+    if has_slots {
+        tokio::select! {
+            ended = &mut parts => return Ok(verdict(ended.is_ok())),
+            () = signals.next() => service.give_back(),
+        }
     }
     tokio::select! {
         ended = &mut parts => Ok(verdict(ended.is_ok())),
@@ -101,30 +131,6 @@ async fn until_stopped(service: &Service, mut parts: JoinHandle<()>, signals: &m
 /// The parts end when they are told to; a panic of theirs was told.
 const fn verdict(ended_well: bool) -> Exit {
     if ended_well { Exit::DONE } else { Exit::FAULT }
-}
-
-/// What tells a service to stop.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn watch() -> Outcome<Self> {
-        let watch = |kind| signal(kind).map_err(|error| system("cannot watch signals", &error));
-        Ok(Self {
-            interrupt: watch(SignalKind::interrupt())?,
-            terminate: watch(SignalKind::terminate())?,
-        })
-    }
-
-    /// The next of them. Nothing is lost when the answer is not waited for.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 fn system(what: &str, error: &std::io::Error) -> Failure {

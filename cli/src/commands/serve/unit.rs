@@ -1,13 +1,13 @@
 //! `serve --install`: the unit of the user's systemd.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::Args;
 use crate::context::{Context, variable};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub(super) struct Installed {
 }
 
 /// Writes the unit, enables and starts it. Doing it again changes nothing.
-pub(super) fn execute(context: &Context, listen: SocketAddr) -> Outcome<Installed> {
+pub(super) fn execute(context: &Context, args: &Args) -> Outcome<Installed> {
     let config = context.config();
     let mut words = vec![
         config.program.clone().into_os_string(),
@@ -37,7 +37,16 @@ pub(super) fn execute(context: &Context, listen: SocketAddr) -> Outcome<Installe
         store.push(database);
         words.extend(["--store".into(), store]);
     }
-    words.extend(["serve".into(), "--listen".into(), listen.to_string().into()]);
+    words.extend(["serve".into(), "--listen".into(), args.listen.to_string().into()]);
+    if let Some(slots) = args.slots {
+        words.extend(["--slots".into(), slots.to_string().into()]);
+    }
+    for queue in &args.queues {
+        words.extend(["--queue".into(), queue.into()]);
+    }
+    if let Some(grace) = args.lease_grace {
+        words.extend(["--lease-grace".into(), format!("{}ms", grace.as_ms()).into()]);
+    }
     let words: Option<Vec<String>> = words.iter().map(|word| quoted(word.as_bytes())).collect();
     let words = words.ok_or_else(|| {
         Failure::usage("a unit cannot name a path with line breaks or bytes that are no UTF-8")

@@ -1,13 +1,16 @@
 //! What keeps an entity from its end.
 
 use super::super::{Entity, KillRefusal, Runtime, RuntimeKind, RuntimeState, SeenGone, Unjudged};
-use super::{Case, Explanation, Process, REPAIR, START_GRACE, ShimLock, Sight};
+use super::{Case, Explanation, Process, REPAIR, START_GRACE, ShimLock, Sight, queued};
 
 /// How many entities below are named.
 const NAMED_MAX: usize = 10;
 
 /// Explains an entity that has not ended.
 pub(super) fn explain(case: &Case<'_>) -> Explanation {
+    if let Some(answer) = case.queued.and_then(|sight| queued::explain(case, sight)) {
+        return answer;
+    }
     let mut answer = match case.runtime {
         _ if case.end_waits => Explanation::new("its program has ended, and the end waits to be recorded")
             .with(

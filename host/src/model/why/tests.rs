@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::{
     Actor, Containment, Create, Destination, DestinationHealth, Dispatch, KillRefusal, Place, PolicyPin, Reason,
-    RuntimeKind, RuntimeState, StopIntent, Transport, create,
+    Reference, RuntimeKind, RuntimeState, Stage, StopIntent, Transport, create,
 };
 use super::*;
 
@@ -21,6 +21,7 @@ struct Known {
     refusal: Option<AdminEvent>,
     entered: Option<HistoryRow>,
     notice: Option<Notice>,
+    queued: Option<QueueSight>,
     notices: Vec<Entity>,
     now: Timestamp,
 }
@@ -56,6 +57,7 @@ fn known(kind: &str) -> Known {
         refusal: None,
         entered: Some(made.row),
         notice: None,
+        queued: None,
         notices: Vec::new(),
         now: BEGAN.plus(DurationMs::from_ms(60_000)),
     }
@@ -170,6 +172,7 @@ impl Known {
             refusal: self.refusal.as_ref(),
             entered: self.entered.as_ref(),
             notice: self.notice.as_ref(),
+            queued: self.queued.as_ref(),
             notices: &self.notices,
             now: self.now,
         })
@@ -686,5 +689,99 @@ fn an_end_says_what_became_of_its_notices() {
             .explained()
             .next
             .contains(&"runwarden why dispatch/one".to_owned())
+    );
+}
+
+/// Queued work that stands there, in a queue with a worker, after one attempt.
+fn queued(stage: Stage) -> Known {
+    let steady = BEGAN.plus(DurationMs::from_ms(60_000));
+    known("schedule_run").with(|known| {
+        known.queued = Some(QueueSight {
+            stage: Some(stage),
+            queue: "q".to_owned(),
+            workers: (1, 2),
+            attempts: 3,
+            steady,
+            ..QueueSight::default()
+        });
+        known.entity.structural.leased_by = Some("w-1".to_owned());
+        known.entity.structural.lease_attempts = Some(1);
+    })
+}
+
+fn sight(known: Known, change: impl FnOnce(&mut QueueSight)) -> Known {
+    known.with(|known| change(known.queued.as_mut().unwrap()))
+}
+
+fn at(seconds: i64) -> Option<Timestamp> {
+    Some(BEGAN.plus(DurationMs::from_ms(seconds * 1_000)))
+}
+
+#[test]
+fn queued_work_says_what_it_waits_for() {
+    let ready = || queued(Stage::Ready);
+    ready().says("one worker takes from its queue, 2 at once", "runwarden queue ls");
+    ready().knows("attempt", "1 of 3 made");
+    ready().knows("queue", "q");
+    sight(ready(), |sight| sight.workers = (0, 0)).says("none takes from its queue", "runwarden worker --queue q");
+    sight(ready(), |sight| sight.paused = Some("the disk is full".to_owned()))
+        .says("its queue is paused: the disk is full", "runwarden queue resume q");
+    sight(ready(), |sight| sight.held = (2, Some(2)))
+        .says("as many as may of its queue are held: 2", "runwarden queue ls");
+    let later = |due| queued(Stage::Later).with(|known| known.entity.structural.next_attempt_at = due);
+    later(at(90)).says("its next attempt is due in 30s", "runwarden kill");
+    later(at(60)).says("it is due, and nobody has looked since", "runwarden doctor --fix");
+    let first = later(at(90)).with(|known| known.entity.structural.lease_attempts = None);
+    first.says("it is not to begin before 30s from now", "runwarden kill");
+    let awaited = |ended| {
+        let other = Reference::new("run", "other");
+        sight(queued(Stage::Waiting), |sight| sight.awaited = vec![(other, ended)])
+    };
+    awaited(None).says("it waits for run/other to end with success", "runwarden why run/other");
+    awaited(Some(true)).says("what it waited for has ended", "runwarden doctor --fix");
+    awaited(Some(false)).knows("waits for", "run/other, which ended without success");
+}
+
+#[test]
+fn held_work_says_by_whom_and_what_comes_when_it_is_not_heard_of() {
+    let held = |end| queued(Stage::Active).with(|known| known.entity.structural.lease_expires_at = end);
+    let run = |known| sight(known, |sight| sight.run = Some(Reference::new("session", "s")));
+    run(held(at(90))).says("w-1 runs it as session/s", "runwarden why session/s");
+    run(held(at(90))).knows("lease", "for 30s more");
+    held(at(90)).says("its run is not made yet", "runwarden kill");
+    held(at(60)).says("the lease of w-1 has run out", "runwarden doctor --fix");
+    let doubted = |until| {
+        queued(Stage::Doubted).with(|known| {
+            known.entity.structural.lease_expires_at = at(30);
+            known.entity.structural.next_attempt_at = until;
+        })
+    };
+    doubted(at(70)).says("unless it comes back it is judged in 10s", "runwarden kill");
+    doubted(at(70)).knows("silent", "for 30s");
+    doubted(at(60)).says(
+        "could not be confirmed that nothing of it lives",
+        "runwarden doctor --fix",
+    );
+}
+
+#[test]
+fn work_that_was_given_up_says_what_follows() {
+    let over = |change: fn(&mut QueueSight)| {
+        let known = queued(Stage::Doubted).with(|known| {
+            known.entity.status = "orphaned".to_owned();
+            known.entity.terminal = true;
+            known.entity.reason = Reason::code("run.orphaned.fence_committed");
+        });
+        sight(known, change)
+    };
+    over(|sight| sight.successor = Some(Reference::new("schedule_run", "next")))
+        .knows("goes on as", "schedule_run/next");
+    let waits = over(|sight| sight.waits_for_confirmation = true).explained();
+    assert!(
+        waits
+            .next
+            .iter()
+            .any(|command| command == "runwarden queue confirm schedule_run/one"),
+        "{waits:#?}"
     );
 }

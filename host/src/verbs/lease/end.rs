@@ -145,6 +145,7 @@ fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) 
     if let Some(summary) = run.reason.summary.as_ref().filter(|_| is_failure) {
         fields.insert("error_detail".to_owned(), json!(summary));
     }
+    fields.insert("invocation_id".to_owned(), json!(run.reference.id));
     fields.retain(|name, _| row.lifecycle.field(name).is_some());
     let (ending, ended) = seen;
     Ok(Some(AttemptEnd {

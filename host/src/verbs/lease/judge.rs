@@ -57,7 +57,7 @@ pub(super) fn look(host: &Host, row: &Row) -> Result<Looked, Error> {
 }
 
 /// The run that was started for a row under its current fence.
-fn run_under(host: &Host, row: &Entity) -> Result<Option<(Entity, HeldLease)>, Error> {
+pub(super) fn run_under(host: &Host, row: &Entity) -> Result<Option<(Entity, HeldLease)>, Error> {
     for child in host.store().linked(row, Scope::Children)?.into_iter().rev() {
         let lease = stored_work(host, &child)?.and_then(|work| work.lease);
         if let Some(lease) = lease.filter(|lease| lease.fence == row.fence && lease.reference == row.reference) {

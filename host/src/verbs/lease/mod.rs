@@ -17,6 +17,7 @@ mod faults;
 mod judge;
 mod keep;
 mod operate;
+mod sight;
 mod start;
 mod submit;
 mod terms;
@@ -28,3 +29,4 @@ pub use submit::{Submission, submit};
 pub use worker::{Bidding, Done, Holding, Progress, Until, WorkerOptions, Working, work};
 
 pub(crate) use end::end_row_of;
+pub(crate) use sight::queue_sight;

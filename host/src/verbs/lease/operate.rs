@@ -135,7 +135,7 @@ pub fn confirm(host: &Host, entity: Entity, (actor, note): (&Actor, Option<&str>
 }
 
 /// Whether a row was fenced while its holder could not be shown to be stopped, and nothing follows it yet.
-fn is_given_up(row: &Row) -> bool {
+pub(super) fn is_given_up(row: &Row) -> bool {
     let rule = row.lifecycle.descriptor().lease.as_ref();
     let fenced = rule.and_then(|rule| rule.fenced.as_ref());
     fenced.is_some_and(|fenced| fenced.status == row.entity.status && fenced.code == row.entity.reason.code)

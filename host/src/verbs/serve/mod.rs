@@ -3,6 +3,8 @@
 //! ```text
 //! wake file ──▶ deliverer    due notices and owed plans, at once
 //! finishing/ ─▶ finisher     ends, for the commands that wait there
+//!               keeper       queued work: delays, retries, leases that ran out
+//!               worker       what is queued, when the service has slots
 //!               reaper       what died half-way
 //!               retention    what has been kept long enough
 //!               upkeep       the store's log
@@ -18,6 +20,6 @@ mod pulse;
 mod service;
 
 pub use once::{Pass, serve_once};
-pub use parts::serve;
+pub use parts::{Labour, serve};
 pub use pulse::{Part, PartHealth};
 pub use service::Service;

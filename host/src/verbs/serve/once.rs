@@ -1,6 +1,6 @@
 //! One pass of everything, for whoever starts it now and then.
 
-use super::parts::{outcome_of_repairs, outcome_of_retention, retention};
+use super::parts::{outcome_of_keeping, outcome_of_repairs, outcome_of_retention, retention};
 use super::pulse::Part;
 use super::service::in_words;
 use crate::error::Error;
@@ -8,7 +8,8 @@ use crate::host::Host;
 use crate::model::Protected;
 use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
 use crate::verbs::prune::prune;
-use crate::verbs::repair::{Act, repair_all};
+use crate::verbs::reap::reap;
+use crate::verbs::repair::Act;
 
 /// What one pass came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Pass {
     pub delivered: Delivered,
     /// Repairs that were carried out.
     pub repaired: usize,
+    /// What was done that was due for queued work.
+    pub kept: usize,
     /// Things that retention took away.
     pub pruned: usize,
     /// What failed, with the part that did: the others did their work.
@@ -27,28 +30,31 @@ pub struct Pass {
 /// pass. Harmless beside a service and beside another pass.
 pub fn serve_once(host: &Host, protected: &[Protected]) -> Pass {
     let mut pass = Pass::default();
-    if let Some(repaired) = pass.kept(Part::Reaper, repair_all(host, Act::Do)) {
-        let (count, problems) = outcome_of_repairs(&repaired);
+    if let Some(reaped) = pass.unless_failed(Part::Reaper, reap(host, Act::Do)) {
+        let (count, problems) = outcome_of_repairs(&reaped.repaired);
         pass.repaired = count;
         pass.tell(Part::Reaper, problems);
+        let (count, problems) = outcome_of_keeping(&reaped.kept);
+        pass.kept = count;
+        pass.tell(Part::Keeper, problems);
     }
     // What these ends tell is due.
     drop(host.take_enqueued());
-    if let Some(delivered) = pass.kept(Part::Deliverer, deliver(host, Extent::UntilEmpty, Bounds::STANDARD)) {
+    if let Some(delivered) = pass.unless_failed(Part::Deliverer, deliver(host, Extent::UntilEmpty, Bounds::STANDARD)) {
         pass.delivered = delivered;
     }
-    if let Some(report) = pass.kept(Part::Retention, prune(host, &retention(protected))) {
+    if let Some(report) = pass.unless_failed(Part::Retention, prune(host, &retention(protected))) {
         let (count, problems) = outcome_of_retention(&report);
         pass.pruned = count;
         pass.tell(Part::Retention, problems);
     }
-    pass.kept(Part::Upkeep, host.store().upkeep().map_err(Error::from));
+    pass.unless_failed(Part::Upkeep, host.store().upkeep().map_err(Error::from));
     pass
 }
 
 impl Pass {
     /// What a part came to, unless it failed, which is noted.
-    fn kept<T>(&mut self, part: Part, outcome: Result<T, Error>) -> Option<T> {
+    fn unless_failed<T>(&mut self, part: Part, outcome: Result<T, Error>) -> Option<T> {
         match outcome {
             Ok(outcome) => Some(outcome),
             Err(error) => {

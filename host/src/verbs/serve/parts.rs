@@ -8,9 +8,10 @@ use super::pulse::Part;
 use super::service::{Rest, Service, in_words};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, Protected, Retention};
+use crate::model::{Actor, DurationMs, Protected, Retention};
 use crate::process::make_queue;
 use crate::verbs::finish;
+use crate::verbs::lease::{Keeping, Kept, Progress, WorkerOptions, keep, next_due, work};
 use crate::verbs::outbox::{Bounds, Extent, deliver};
 use crate::verbs::prune::{PruneOutcome, PruneReport, Pruning, prune_while};
 use crate::verbs::repair::{Act, Repaired, repair_all};
@@ -36,11 +37,20 @@ const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// And at the latest.
 const PAUSE_MOST: Duration = Duration::from_secs(30);
 
+/// What a service does for queued work.
+#[derive(Clone, Debug, Default)]
+pub struct Labour {
+    /// From the lapse of a lease to the fence, in place of what the policies say.
+    pub grace: Option<DurationMs>,
+    /// How it is a worker, when it has slots.
+    pub worker: Option<WorkerOptions>,
+}
+
 /// Serves until it is told to stop, and what was on its way then has ended. `protected` are places that retention keeps,
 /// beside those the host knows.
 ///
 /// One service serves a store: whoever calls this holds the lock of [`crate::process::serve_alone`].
-pub fn serve(host: &Host, service: &Arc<Service>, protected: &[Protected]) {
+pub fn serve(host: &Host, service: &Arc<Service>, (protected, labour): (&[Protected], &Labour)) {
     let woken = Arc::clone(service);
     // Where nothing can be watched the deliverer looks once in a poll.
     let _watching = host.wake_file().on_touch(move || woken.wake());
@@ -57,6 +67,10 @@ pub fn serve(host: &Host, service: &Arc<Service>, protected: &[Protected]) {
                 reap(host, service)
             })
         });
+        scope.spawn(|| keeps(host, service, labour.grace));
+        if let Some(options) = &labour.worker {
+            scope.spawn(|| labours(host, service, options));
+        }
         scope.spawn(|| {
             repeat(service, Part::Retention, (RETAIN_FIRST, RETAIN_EVERY), || {
                 retain(host, service, protected)
@@ -109,6 +123,44 @@ fn finishes(host: &Host, service: &Service, look_every: Duration) {
     }
 }
 
+/// Does what is due for queued work until the service stops, as things are written and as times come.
+fn keeps(host: &Host, service: &Service, grace: Option<DurationMs>) {
+    let keeping = Keeping { grace, act: Act::Do };
+    let mut next = Duration::ZERO;
+    while service.rest_until_touched(next) == Rest::Over {
+        let work = || {
+            let kept = keep(host, keeping)?;
+            forget_enqueued(host);
+            let (count, problems) = outcome_of_keeping(&kept);
+            service.count_kept(count);
+            service.complain(Part::Keeper, problems);
+            Ok(())
+        };
+        service.pass(Part::Keeper, work);
+        let due = next_due(host).ok().flatten().map(|due| due.since(host.now()).as_ms());
+        let left = due
+            .and_then(|ms| u64::try_from(ms).ok())
+            .map_or(POLL, Duration::from_millis);
+        // What is due and could not be done is looked at again in a while.
+        next = if left.is_zero() { POLL } else { left.min(POLL) };
+    }
+}
+
+/// Works until the service stops and what it took has ended, or was given back.
+fn labours(host: &Host, service: &Service, options: &WorkerOptions) {
+    let tell = |progress: &Progress<'_>| match progress {
+        Progress::Failed(words) => service.complain(Part::Worker, vec![(*words).to_owned()]),
+        Progress::Lost(row) => service.say(Part::Worker, &format!("{} is lost: its run is stopped", row.reference)),
+        Progress::Started { .. } | Progress::Ended(_) | Progress::HandedBack(_) => {}
+    };
+    loop {
+        let worked = service.pass(Part::Worker, || work(host, options, service.working(), &tell).map(drop));
+        if worked || service.rest(PAUSE_MOST) == Rest::Stopped {
+            return;
+        }
+    }
+}
+
 fn reap(host: &Host, service: &Service) -> Result<(), Error> {
     let repaired = repair_all(host, Act::Do)?;
     forget_enqueued(host);
@@ -153,6 +205,21 @@ pub(super) fn outcome_of_repairs(repaired: &[Repaired]) -> (usize, Vec<String>) 
     let problems: Vec<String> = repaired.iter().filter_map(failed).collect();
     let acted = |repaired: &&Repaired| repaired.failure.is_none() && repaired.decision.acts();
     (repaired.iter().filter(acted).count(), problems)
+}
+
+/// How often something was done for queued work, and what could not be done.
+pub(super) fn outcome_of_keeping(kept: &[Kept]) -> (usize, Vec<String>) {
+    let needs = |kept: &&Kept| kept.failure.is_some() || kept.needs_somebody;
+    let problems = kept.iter().filter(needs).map(|kept| {
+        let hint = if kept.failure.is_none() {
+            "; `runwarden why` says more"
+        } else {
+            ""
+        };
+        format!("{}: {}{hint}", kept.reference, kept.words)
+    });
+    let done = kept.iter().filter(|kept| !needs(kept)).count();
+    (done, problems.collect())
 }
 
 /// How many things were taken away, and what had to stay.

@@ -11,22 +11,28 @@ pub enum Part {
     Deliverer,
     /// Records ends, for finishing commands that leave it to the service.
     Finisher,
+    /// Does what is due for queued work: delays, retries, leases that ran out.
+    Keeper,
     /// Repairs what died half-way.
     Reaper,
     /// Takes away what has been kept long enough.
     Retention,
     /// Looks after the store's log.
     Upkeep,
+    /// Runs what is queued, when the service has slots.
+    Worker,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Deliverer,
         Self::Finisher,
+        Self::Keeper,
         Self::Reaper,
         Self::Retention,
         Self::Upkeep,
+        Self::Worker,
     ];
 
     /// Its name.
@@ -34,9 +40,11 @@ impl Part {
         match self {
             Self::Deliverer => "deliverer",
             Self::Finisher => "finisher",
+            Self::Keeper => "keeper",
             Self::Reaper => "reaper",
             Self::Retention => "retention",
             Self::Upkeep => "upkeep",
+            Self::Worker => "worker",
         }
     }
 
@@ -44,10 +52,10 @@ impl Part {
     /// None: nobody is the worse for it.
     const fn silence_max(self) -> Option<Duration> {
         match self {
-            Self::Deliverer => Some(Duration::from_secs(60)),
+            Self::Deliverer | Self::Keeper => Some(Duration::from_secs(60)),
             Self::Reaper => Some(Duration::from_secs(300)),
             // A finishing command that is not served works itself.
-            Self::Finisher | Self::Retention | Self::Upkeep => None,
+            Self::Finisher | Self::Retention | Self::Upkeep | Self::Worker => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::pulse::{Part, PartHealth, Pulse};
 use crate::error::Error;
 use crate::store::Upkeep;
+use crate::verbs::lease::{Bidding, Working};
 use crate::verbs::outbox::{Message, Tally};
 
 /// A service, from before its parts begin until they ended.
@@ -17,12 +18,15 @@ pub struct Service {
     pulses: [Pulse; Part::ALL.len()],
     ends: AtomicU64,
     repaired: AtomicU64,
+    kept: AtomicU64,
     pruned: AtomicU64,
     upkeep: Mutex<Upkeep>,
     /// Where the deliverer that is at work is told.
     mailbox: Mutex<Option<Sender<Message>>>,
     wanted: Mutex<Wanted>,
     changed: Condvar,
+    /// The worker that the service is, when it has slots.
+    working: Working,
     tell: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -32,6 +36,8 @@ struct Wanted {
     is_stopping: bool,
     /// A finishing command waits.
     ticket: bool,
+    /// Something was written.
+    touched: bool,
 }
 
 /// Whether a part rests or is to end.
@@ -51,11 +57,13 @@ impl Service {
             pulses: Default::default(),
             ends: AtomicU64::new(0),
             repaired: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             pruned: AtomicU64::new(0),
             upkeep: Mutex::default(),
             mailbox: Mutex::default(),
             wanted: Mutex::default(),
             changed: Condvar::new(),
+            working: Working::new(),
             tell: Box::new(tell),
         }
     }
@@ -65,6 +73,17 @@ impl Service {
         locked(&self.wanted).is_stopping = true;
         self.changed.notify_all();
         self.send(Message::Stop);
+        self.working.bid(Bidding::Closed);
+    }
+
+    /// Asks for what its slots run to be stopped and given back. Does not wait.
+    pub fn give_back(&self) {
+        self.working.bid(Bidding::GivingBack);
+    }
+
+    /// The worker that it is.
+    pub const fn working(&self) -> &Working {
+        &self.working
     }
 
     /// What was delivered.
@@ -90,6 +109,11 @@ impl Service {
         self.repaired.load(Ordering::Relaxed)
     }
 
+    /// How often something that was due for queued work was done.
+    pub fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Relaxed)
+    }
+
     /// How many things retention took away.
     pub fn pruned(&self) -> u64 {
         self.pruned.load(Ordering::Relaxed)
@@ -100,9 +124,11 @@ impl Service {
         *locked(&self.upkeep)
     }
 
-    /// Tells the deliverer to look again.
+    /// Tells the deliverer and the keeper to look again.
     pub(super) fn wake(&self) {
         self.send(Message::Woken);
+        locked(&self.wanted).touched = true;
+        self.changed.notify_all();
     }
 
     fn send(&self, message: Message) {
@@ -131,6 +157,13 @@ impl Service {
     pub(super) fn rest_until_ticket(&self, length: Duration) -> Rest {
         let rest = self.rest_unless(length, |wanted| wanted.is_stopping || wanted.ticket);
         locked(&self.wanted).ticket = false;
+        rest
+    }
+
+    /// The same, or until something was written.
+    pub(super) fn rest_until_touched(&self, length: Duration) -> Rest {
+        let rest = self.rest_unless(length, |wanted| wanted.is_stopping || wanted.touched);
+        locked(&self.wanted).touched = false;
         rest
     }
 
@@ -178,6 +211,10 @@ impl Service {
         self.repaired.fetch_add(count as u64, Ordering::Relaxed);
     }
 
+    pub(super) fn count_kept(&self, count: usize) {
+        self.kept.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn count_pruned(&self, count: usize) {
         self.pruned.fetch_add(count as u64, Ordering::Relaxed);
     }
@@ -186,7 +223,7 @@ impl Service {
         *locked(&self.upkeep) = found;
     }
 
-    fn say(&self, part: Part, words: &str) {
+    pub(super) fn say(&self, part: Part, words: &str) {
         tracing::warn!(part = part.word(), words, "a part of the service failed");
         (self.tell)(&format!("{}: {words}", part.word()));
     }
@@ -235,7 +272,7 @@ mod tests {
             ]
         );
         let failing = service.parts().map(|part| part.failing.is_some());
-        assert_eq!(failing, [false, false, true, false, false]);
+        assert_eq!(failing, Part::ALL.map(|part| part == Part::Reaper));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::lease::handed_back;
 use crate::model::{DurationMs, Entity};
+use crate::process::is_served;
 use crate::store::Worker;
 use crate::verbs::lease::claim::{Taken, claim, is_held_under};
 use crate::verbs::lease::end::{RowEnd, end_row};
@@ -100,8 +101,11 @@ impl Bidder<'_> {
         })
     }
 
-    /// Does what is due for everybody's rows.
+    /// Does what is due for everybody's rows, unless a service is up that does.
     fn keep_queue(&self) -> Result<(), Error> {
+        if is_served(&self.host.config().database_path()) {
+            return Ok(());
+        }
         let keeping = Keeping {
             grace: self.options.grace,
             act: Act::Do,
