@@ -43,15 +43,16 @@ const ROUNDS_MAX: usize = 3;
 /// How each bench is prepared, and what is done to it.
 type Step = fn(&Bench) -> Result<(), Error>;
 
-struct Bench {
-    host: Host,
-    store: Arc<FaultyStore<MemoryStore>>,
+/// A host over a store whose calls fail when told to, and one row in it.
+pub(super) struct Bench {
+    pub(super) host: Host,
+    pub(super) store: Arc<FaultyStore<MemoryStore>>,
     policy: &'static str,
     _home: tempfile::TempDir,
 }
 
 impl Bench {
-    fn new(policy: &'static str) -> Self {
+    pub(super) fn new(policy: &'static str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let config = Config {
             home: home.path().to_owned(),
@@ -102,7 +103,7 @@ impl Bench {
         Ok(())
     }
 
-    fn submit(&self, attempts: i64, after: &[&str]) -> Result<(), Error> {
+    pub(super) fn submit(&self, attempts: i64, after: &[&str]) -> Result<(), Error> {
         let mut create = Create::new("schedule_run", "row", tester());
         create.idempotency_key = Some("k".to_owned());
         let mut work = Work::new(vec![Bytes::from("true")], Bytes::from("/"));
@@ -126,7 +127,7 @@ impl Bench {
         submit(&self.host, submission).map(drop)
     }
 
-    fn claim(&self) -> Result<Option<Taken>, Error> {
+    pub(super) fn claim(&self) -> Result<Option<Taken>, Error> {
         let now = self.host.steady_now()?;
         Ok(claim(&self.host, ("worker", now), &[], 1)?.pop())
     }
@@ -177,12 +178,12 @@ impl Bench {
     }
 
     /// The one attempt that has no successor.
-    fn last(&self) -> Entity {
+    pub(super) fn last(&self) -> Entity {
         self.rows().pop().unwrap()
     }
 
     /// Each row agrees with its history, each end has its event, and a chain has one row a generation.
-    fn assert_whole(&self, context: &str) {
+    pub(super) fn assert_whole(&self, context: &str) {
         let store = self.store.inner();
         for (generation, row) in self.rows().iter().enumerate() {
             let id = &row.reference.id;
@@ -217,11 +218,11 @@ fn tester() -> Actor {
     Actor::new("operator", "tests")
 }
 
-fn error() -> StoreError {
+pub(super) fn error() -> StoreError {
     StoreError::Busy { waited_ms: 0 }
 }
 
-fn stage(row: &Entity) -> Option<Stage> {
+pub(super) fn stage(row: &Entity) -> Option<Stage> {
     row.queued.as_ref()?.stage
 }
 
@@ -306,7 +307,11 @@ fn a_start_that_fails_survives_every_failing_call() {
             },
             |bench| {
                 let last = bench.last();
-                let codes = ["run.failed.spawn_error", "run.failed.lease_attempts_exhausted"];
+                let codes = [
+                    "run.failed.spawn_error",
+                    "run.failed.spawn_identity_lost",
+                    "run.failed.lease_attempts_exhausted",
+                ];
                 last.terminal && codes.contains(&last.reason.code.as_str())
             },
         );

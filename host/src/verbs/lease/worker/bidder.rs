@@ -194,7 +194,10 @@ impl Bidder<'_> {
     fn see_ends(&self) -> Result<(), Error> {
         for holding in self.working.holdings() {
             let id = &holding.lease.reference.id;
-            let Some(run) = &holding.run else { continue };
+            let Some(run) = &holding.run else {
+                self.see_unstarted(&holding)?;
+                continue;
+            };
             let row = self.host.store().load(id)?;
             let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
             let run = self
@@ -221,6 +224,18 @@ impl Bidder<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A row whose start failed, and which could not be given back then: nothing of it runs.
+    fn see_unstarted(&self, holding: &Holding) -> Result<(), Error> {
+        let id = &holding.lease.reference.id;
+        let entity = self.host.store().load(id)?;
+        let ours = entity.filter(|row| is_held_under(row, &holding.lease));
+        if let Some(row) = ours.map(|row| Row::of(self.host, row, None)).transpose()?.flatten() {
+            self.write_back(&row)?;
+        }
+        self.let_go(id, |done| done.handed_back += 1);
         Ok(())
     }
 
@@ -323,3 +338,6 @@ enum Round {
     More,
     Over,
 }
+
+#[cfg(test)]
+mod tests;
