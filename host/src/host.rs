@@ -129,20 +129,23 @@ impl Host {
         if let Some(offset) = self.steady_offset.get() {
             return Ok(Timestamp::from_ms(ms.saturating_add(*offset)));
         }
+        // Where it is known what a time namespace adds, that is taken out: every process of the machine has the same clock.
+        let added = crate::process::boot_offset_ms();
         let place = self.place();
+        let namespace = place.time_namespace.and_then(|inode| i64::try_from(inode).ok());
         let boot = Boot {
             boot_id: place.boot_id.clone().unwrap_or_default(),
-            time_namespace: place
-                .time_namespace
-                .and_then(|inode| i64::try_from(inode).ok())
-                .unwrap_or(0),
+            time_namespace: if added.is_some() { 0 } else { namespace.unwrap_or(0) },
         };
-        let offset = match self.store.steady_offset(&boot)? {
+        let added = added.unwrap_or(0);
+        let kept = match self.store.steady_offset(&boot)? {
             Some(offset) => offset,
-            None => self
-                .store
-                .keep_steady_offset(&boot, self.now().as_ms().saturating_sub(ms))?,
+            None => {
+                let booted = self.now().as_ms().saturating_sub(ms.saturating_sub(added));
+                self.store.keep_steady_offset(&boot, booted)?
+            }
         };
+        let offset = kept.saturating_sub(added);
         Ok(Timestamp::from_ms(
             ms.saturating_add(*self.steady_offset.get_or_init(|| offset)),
         ))
