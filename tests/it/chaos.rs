@@ -301,5 +301,5 @@ fn no_occurrence_overlaps_itself_and_none_is_lost_whatever_is_done_to_the_worker
 #[test]
 #[ignore = "takes minutes"]
 fn hundreds_of_occurrences_survive_a_thousand_strikes_against_the_workers() {
-    survives(400, 1_000);
+    survives(200, 1_000);
 }

@@ -150,11 +150,26 @@ impl Drop for Workers<'_> {
             let _ = worker.child.wait();
         }
         if std::thread::panicking() {
-            let log = std::fs::read_to_string(self.home.path("workers.log")).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let last = &lines[lines.len().saturating_sub(20)..];
-            std::io::Write::write_all(&mut std::io::stderr(), last.join("\n").as_bytes()).expect("standard error");
+            self.tell();
         }
+    }
+}
+
+impl Workers<'_> {
+    /// What a failure is understood from: what the workers said last, and why what is open is.
+    fn tell(&self) {
+        let log = std::fs::read_to_string(self.home.path("workers.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let mut told = lines[lines.len().saturating_sub(20)..].join("\n");
+        let listed = self.home.run(&["ls", "--all", "--json"]).out;
+        let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap_or_default();
+        for open in listed.iter().filter(|entity| entity["terminal"] == false) {
+            let id = open["id"].as_str().unwrap_or_default();
+            for words in [["why", id], ["history", id]] {
+                told += &format!("\n{words:?}\n{}", self.home.run(&words).out);
+            }
+        }
+        eprintln!("{told}");
     }
 }
 

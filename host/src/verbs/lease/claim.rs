@@ -17,16 +17,20 @@ use crate::verbs::transition::{TransitionOutcome, write_all};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A row that was taken.
-pub(super) struct Taken {
+pub struct Taken {
     /// The row, held.
     pub(super) row: Row,
     /// The authority over it.
-    pub(super) lease: HeldLease,
+    pub lease: HeldLease,
 }
 
-/// Takes at most so many rows of these queues (none: of all), in one commit. The workers of a machine take turns, so that
-/// they do not take from each other; what says who has a row is the compare-and-set.
-pub(super) fn claim(
+/// Takes at most so many rows of these queues (none: of all), in one commit, for a holder with its last heartbeat. The
+/// workers of a machine take turns, so that they do not take from each other; what says who has a row is the
+/// compare-and-set. What is taken is lost unless it is renewed: [`super::work`] does all of it.
+///
+/// # Errors
+/// The store failed. If that was after the commit, what was taken is found when its lease runs out.
+pub fn claim(
     host: &Host,
     (holder, heartbeat): (&str, Timestamp),
     queues: &[String],
