@@ -117,10 +117,11 @@ impl Host {
 
     /// Steady time: what leases are measured by. It looks like the time of day when the machine's first lease of this boot
     /// was taken, goes on while the machine sleeps, and never jumps, whatever becomes of the time of day. Two processes of a
-    /// machine agree on it.
+    /// machine agree on it. Where the store cannot be written and nobody has needed steady time in this boot, it is the
+    /// time of day.
     ///
     /// # Errors
-    /// The store cannot be read, or cannot keep the offset of this boot.
+    /// The store cannot be read, or failed to keep the offset of this boot.
     pub fn steady_now(&self) -> Result<Timestamp, Error> {
         let ms = match self.config.clock.since_boot() {
             SinceBoot::Steady(now) => return Ok(now),
@@ -129,26 +130,34 @@ impl Host {
         if let Some(offset) = self.steady_offset.get() {
             return Ok(Timestamp::from_ms(ms.saturating_add(*offset)));
         }
-        // Where it is known what a time namespace adds, that is taken out: every process of the machine has the same clock.
-        let added = crate::process::boot_offset_ms();
+        let (boot, added) = self.boot();
+        let kept = match self.store.steady_offset(&boot)? {
+            Some(offset) => offset,
+            None => {
+                let now = self.now();
+                let fresh = now.as_ms().saturating_sub(ms.saturating_sub(added));
+                match self.store.keep_steady_offset(&boot, fresh) {
+                    // No lease was taken in this boot yet: the one that is kept later may be another one.
+                    Err(StoreError::ReadOnly { .. }) => return Ok(now),
+                    kept => kept?,
+                }
+            }
+        };
+        let offset = *self.steady_offset.get_or_init(|| kept.saturating_sub(added));
+        Ok(Timestamp::from_ms(ms.saturating_add(offset)))
+    }
+
+    /// This boot, and by how many milliseconds its clock is ahead here. Where it is known what the time namespace adds,
+    /// that is taken out: every process of the machine has the same clock.
+    fn boot(&self) -> (Boot, i64) {
         let place = self.place();
+        let added = crate::process::boot_offset_ms();
         let namespace = place.time_namespace.and_then(|inode| i64::try_from(inode).ok());
         let boot = Boot {
             boot_id: place.boot_id.clone().unwrap_or_default(),
             time_namespace: if added.is_some() { 0 } else { namespace.unwrap_or(0) },
         };
-        let added = added.unwrap_or(0);
-        let kept = match self.store.steady_offset(&boot)? {
-            Some(offset) => offset,
-            None => {
-                let booted = self.now().as_ms().saturating_sub(ms.saturating_sub(added));
-                self.store.keep_steady_offset(&boot, booted)?
-            }
-        };
-        let offset = kept.saturating_sub(added);
-        Ok(Timestamp::from_ms(
-            ms.saturating_add(*self.steady_offset.get_or_init(|| offset)),
-        ))
+        (boot, added.unwrap_or(0))
     }
 
     /// Tells everybody who waits that something changed.

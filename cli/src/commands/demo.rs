@@ -1,5 +1,6 @@
 //! `demo`: everything that is promised, shown on real processes in a home of its own, each step verified.
 
+mod lost_worker;
 mod receiver;
 
 use std::io::Write as _;
@@ -42,7 +43,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         home: home.path.clone(),
         receiver: Receiver::start().map_err(|error| io("listen on this machine", &error))?,
     };
-    let steps: [(&str, Act); 9] = [
+    let steps: [(&str, Act); 10] = [
         ("a run's end is known, with its true exit code", Demo::an_end_is_known),
         ("death by a signal is no exit code", Demo::a_signal_is_no_exit),
         (
@@ -63,6 +64,10 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
         (
             "a notice that was refused is kept, and told when an operator says so",
             Demo::a_refused_notice_is_revived,
+        ),
+        (
+            "a worker is killed, and two versions of a policy tell two stories of it",
+            Demo::a_worker_is_killed,
         ),
     ];
     for (number, (title, step)) in (1..).zip(steps) {
@@ -289,7 +294,8 @@ impl Demo {
         serde_json::from_str(&answer.out).map_err(|error| format!("show {id}: {error}"))
     }
 
-    fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
+    /// A command of the demo, not yet started.
+    fn command(&self, arguments: &[&str]) -> Result<Command, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command
@@ -305,7 +311,11 @@ impl Demo {
         if let Some(width) = self.width {
             command.env("COLUMNS", width.saturating_sub(3).to_string());
         }
-        let output = command.output().map_err(|error| error.to_string())?;
+        Ok(command)
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<Answer, String> {
+        let output = self.command(arguments)?.output().map_err(|error| error.to_string())?;
         let code = output.status.code().unwrap_or(-1);
         Ok(Answer {
             code,
@@ -384,12 +394,10 @@ impl Drop for TemporaryHome {
         }
         // After a step that did not hold, something may live on: it is ended before its record goes.
         if let Ok(program) = std::env::current_exe() {
-            let runs = ["stubborn", "old-rules"];
             let mut kill = Command::new(program);
             kill.arg("--home")
                 .arg(&self.path)
-                .args(["kill", "--grace", "0"])
-                .args(runs);
+                .args(["kill", "--grace", "0", "--all"]);
             let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
         if std::fs::remove_dir_all(&self.path).is_err() {

@@ -8,6 +8,7 @@ use rules::{rules, times, verdicts};
 use super::{ACTOR_KINDS, Descriptor, Edge, Extension, HANDLER_KIND, Outcome};
 
 mod handler;
+mod lease;
 mod parameters;
 mod rules;
 #[cfg(test)]

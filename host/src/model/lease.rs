@@ -24,6 +24,11 @@ use super::{
 /// A holder renews so many times within the length of its lease.
 pub const RENEWALS_PER_LEASE: i64 = 3;
 
+const _: () = assert!(
+    RENEWALS_PER_LEASE >= 3,
+    "one renewal may be late and another fail before a lease runs out"
+);
+
 /// The shortest lease: below it a renewal would have to be quicker than a busy store is.
 pub const LEASE_MIN: DurationMs = DurationMs::from_ms(500);
 
@@ -152,6 +157,8 @@ pub fn due(
         return Due::Nothing;
     };
     let written = match stage(entity) {
+        // Between two attempts nothing is awaited any more: it ended with success before the first.
+        Some(Stage::Later) if entity.status != rule.queued => come_due(rule, entity, now.wall),
         Some(Stage::Waiting | Stage::Later) if matches!(awaited, Awaited::Failed(_)) => {
             dependency_failed(rule, entity, awaited)
         }
@@ -335,11 +342,12 @@ pub fn lineage_after(entity: &Entity) -> Lineage {
     }
 }
 
-/// The same holder is back, or the end of its attempt was seen: the row is its again. None when its policy knows no way.
+/// The holder of this fence is back, or the end of its attempt was seen: the row is its again. Under another fence it is
+/// a conflict. None when the row is not doubted, or its policy knows no way.
 pub fn recovered(
     lifecycle: &Lifecycle,
     entity: &Entity,
-    terms: &Terms,
+    (terms, fence): (&Terms, i64),
     (by, words): (Actor, &str),
     steady: Timestamp,
 ) -> Option<Transition> {
@@ -350,7 +358,7 @@ pub fn recovered(
     let mut back = step(entity, recovered, words, by);
     back.guards = Fields::from_iter([("leased_by".to_owned(), entity.field("leased_by"))]);
     back.lease = Some(LeaseStep::under(
-        entity.fence,
+        fence,
         LeaseChange::Recover {
             until: steady.plus(terms.lease),
         },
@@ -373,8 +381,9 @@ pub struct AttemptEnd {
     pub retry_after: Option<DurationMs>,
 }
 
-/// What the end of an attempt means for its row, written under the fence that the attempt was started with. `entropy`
-/// spreads what failed together.
+/// What the end of an attempt means for its row, written under the fence that the attempt was started with: under an
+/// older one it is a conflict. `entropy` spreads what failed together. None when the row has ended already, or is doubted:
+/// then [`recovered`] comes first.
 pub fn ended(
     lifecycle: &Lifecycle,
     entity: &Entity,
@@ -382,7 +391,7 @@ pub fn ended(
     end: &AttemptEnd,
     (wall, entropy): (Timestamp, u64),
 ) -> Option<Transition> {
-    let rule = rule(lifecycle)?;
+    let rule = rule(lifecycle).filter(|_| !is_settled(entity, fence))?;
     let is_failure = lifecycle.is_terminal(&end.outcome.status) && !lifecycle.is_success(&end.outcome.status);
     let was_wanted = matches!(end.cause, Cause::Kill | Cause::Hangup);
     let tries_again = is_failure && !was_wanted && terms.has_attempts_left(entity);
@@ -399,6 +408,7 @@ pub fn ended(
         again.reason.evidence.clone_from(&end.reason.evidence);
         again.reason.evidence.push(json!({"attempt_ended_as": end.outcome}));
         again.expected_version = None;
+        again.expected_statuses = Some(vec![entity.status.clone()]);
         again.lease = Some(LeaseStep::under(
             fence,
             LeaseChange::Release {
@@ -410,19 +420,29 @@ pub fn ended(
     let mut over = Transition::new(&end.outcome.status, end.reason.clone(), actor);
     over.reason.code.clone_from(&end.outcome.code);
     over.patch.clone_from(&end.patch);
+    // Who saw the same end may be faster: it is written once.
+    over.expected_statuses = Some(vec![entity.status.clone()]);
     over.lease = Some(LeaseStep::under(fence, LeaseChange::Keep));
     Some(over)
 }
 
-/// A worker gives a row back unharmed: due at once, and nobody has it. None when its policy knows no way.
+/// A worker gives a row back unharmed, once nothing of it runs: due at once, and nobody has it. None as for [`ended`], and
+/// when its policy knows no way.
 pub fn handed_back(lifecycle: &Lifecycle, entity: &Entity, fence: i64, wall: Timestamp) -> Option<Transition> {
-    let outcome = rule(lifecycle)?.handed_back.as_ref()?;
+    let rule = rule(lifecycle).filter(|_| !is_settled(entity, fence))?;
+    let outcome = rule.handed_back.as_ref()?;
     let holder = entity.structural.leased_by.as_deref().unwrap_or("worker");
     let actor = Actor::new("executor", holder);
     let mut back = step(entity, outcome, "its worker stops and gives it back", actor);
     back.expected_version = None;
     back.lease = Some(LeaseStep::under(fence, LeaseChange::Release { due_at: Some(wall) }));
     Some(back)
+}
+
+/// Whether the holder of this fence has nothing to write: a late holder writes all the same, so that it is refused and
+/// recorded.
+fn is_settled(entity: &Entity, fence: i64) -> bool {
+    fence == entity.fence && stage(entity) != Some(Stage::Active)
 }
 
 fn stage(entity: &Entity) -> Option<Stage> {
@@ -459,3 +479,10 @@ fn evidence(entity: &Entity, terms: &Terms, steady: Timestamp) -> Value {
         "policy_digest": entity.policy.digest,
     })
 }
+
+#[cfg(test)]
+mod exhaustive;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "checks panic when a promise is broken")]
 
 mod outbox;
+mod queue;
+mod waiting;
 
 use std::any::Any;
 use std::sync::{Arc, Barrier};
@@ -69,7 +71,12 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         entities_are_walked_from_the_oldest,
         a_journal_gives_up_only_what_is_old_and_its_entity_gone,
     ];
-    for promise in promises.into_iter().chain(outbox::PROMISES) {
+    for promise in promises
+        .into_iter()
+        .chain(outbox::PROMISES)
+        .chain(queue::PROMISES)
+        .chain(waiting::PROMISES)
+    {
         let subject = make();
         promise(&subject);
     }

@@ -173,6 +173,30 @@ impl<S: Store> Outbox for FaultyStore<S> {
     }
 }
 
+impl<S: Store> Queue for FaultyStore<S> {
+    calls! {
+        ready(query: &ReadyQuery) -> Vec<Entity>;
+        staged_due(query: &StagedQuery) -> Vec<Entity>;
+        next_staged_due(stage: Stage) -> Option<Timestamp>;
+        renew(renewals: &[Renewal]) -> Vec<Renewed>;
+        renewal_delays() -> Vec<(Option<i64>, u64)>;
+        dependencies(row: &Entity) -> Vec<Dependency>;
+        awaiting_ended(limit: usize) -> Vec<Entity>;
+        looked_at(row: &Entity, seen: &[Dependency]) -> ();
+        queues() -> Vec<QueueState>;
+        put_queue(queue: &QueueSetup, event: &AdminEvent) -> ();
+        put_worker(worker: &Worker) -> ();
+        drop_worker(holder: &str) -> ();
+        forget_workers(before: Timestamp) -> usize;
+        workers() -> Vec<Worker>;
+        worker(holder: &str) -> Option<Worker>;
+        steady_offset(boot: &Boot) -> Option<i64>;
+        keep_steady_offset(boot: &Boot, offset_ms: i64) -> i64;
+        late_writes() -> u64;
+        successor(row: &Entity) -> Option<Entity>;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -342,28 +366,5 @@ mod tests {
                 assert_eq!(left(&store), expected, "call {call} failed {when:?}");
             }
         }
-    }
-}
-
-impl<S: Store> Queue for FaultyStore<S> {
-    calls! {
-        ready(query: &ReadyQuery) -> Vec<Entity>;
-        staged_due(query: &StagedQuery) -> Vec<Entity>;
-        next_staged_due(stage: Stage) -> Option<Timestamp>;
-        renew(renewals: &[Renewal]) -> Vec<Renewed>;
-        renewal_delays() -> Vec<(Option<i64>, u64)>;
-        dependencies(row: &Entity) -> Vec<Dependency>;
-        awaiting_ended(limit: usize) -> Vec<Entity>;
-        looked_at(row: &Entity) -> ();
-        queues() -> Vec<QueueState>;
-        put_queue(queue: &QueueSetup, event: &AdminEvent) -> ();
-        put_worker(worker: &Worker) -> ();
-        drop_worker(holder: &str) -> ();
-        workers() -> Vec<Worker>;
-        worker(holder: &str) -> Option<Worker>;
-        steady_offset(boot: &Boot) -> Option<i64>;
-        keep_steady_offset(boot: &Boot, offset_ms: i64) -> i64;
-        late_writes() -> u64;
-        successor(row: &Entity) -> Option<Entity>;
     }
 }

@@ -354,9 +354,11 @@ impl State {
             );
         }
         if after.terminal && !before.terminal {
-            let successor = effects.successor.as_ref();
-            let successor = successor.map(|new| self.succeed(&after, new)).transpose()?;
-            self.note_end(&after, successor);
+            match &effects.successor {
+                Some(successor) => self.succeed(&after, successor)?,
+                None => self.note_end(after.row, after.success),
+            }
+            self.wait_no_more(after.row);
         }
         Ok(Step::Wrote(Applied::Written))
     }

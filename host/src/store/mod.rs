@@ -61,13 +61,15 @@ pub trait Store: Outbox + Queue {
     /// Applies a decided change: compare-and-set on the version, history, event, audit rows, key and runtime rows in
     /// one commit. Nothing is written unless the answer is [`Applied::Written`]. What is fixed at creation (kind, id,
     /// name, tags, lineage, notify settings, creation time) stays whatever the change says; the policy pin may move.
-    /// A key that was used before is a lost race.
+    /// A key that was used before is a lost race. A row of a queue that is paused or full is not taken. An end is told to
+    /// whoever waits for it, unless a successor takes its place.
     ///
     /// # Errors
     /// The store failed, or a policy it names is not installed; nothing was written.
     fn apply(&self, effects: &EffectSet) -> Result<Applied, StoreError>;
 
-    /// Applies several decided changes, of different entities, in one commit; each by itself, as [`Store::apply`] would.
+    /// Applies several decided changes, of different entities, in one commit; each by itself, as [`Store::apply`] would, in
+    /// their order: what one of them takes leaves less room for those after it.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -237,7 +239,8 @@ pub trait Store: Outbox + Queue {
     fn drop_resource(&self, id: i64) -> Result<(), StoreError>;
 
     /// Removes an entity of this version that has neither runtime rows nor resources, with its links, labels, keys and
-    /// work, and writes the audit row: one commit. Its history stays, and its id is never used again.
+    /// work, and writes the audit row: one commit. Whoever still waits for it is told that it ended without success. Its
+    /// history stays, and its id is never used again.
     ///
     /// # Errors
     /// The store failed; nothing was written.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod outbox;
+mod queue;
 
 use std::fmt::Debug;
 
@@ -77,6 +78,7 @@ enum Command {
         before: i64,
     },
     Outbox(outbox::Command),
+    Queue(queue::Command),
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -101,7 +103,13 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (0_usize..8).prop_map(|id| Command::Forget { id }),
         1 => (0_usize..2, 0_i64..40).prop_map(|(journal, before)| Command::Prune { journal, before }),
         12 => outbox::command().prop_map(Command::Outbox),
+        12 => queue::command().prop_map(Command::Queue),
     ]
+}
+
+/// A command about leased work mostly, so that what one of them leaves is what the next one finds.
+fn queue_command() -> impl Strategy<Value = Command> {
+    prop_oneof![12 => queue::command().prop_map(Command::Queue), 1 => command()]
 }
 
 fn key_use(key: Option<usize>, status: usize) -> Option<KeyUse> {
@@ -136,6 +144,7 @@ fn obey(store: &dyn Store, command: &Command) -> String {
             told(store.apply(&ending(store, &entity, success)))
         }
         Command::Outbox(command) => outbox::obey(store, command),
+        Command::Queue(command) => queue::obey(store, command),
         Command::UpdateRuntime { .. } => update_runtime(store, command),
         Command::Record { target } => told(store.record(&[admin_event("noted", IDS[*target])], &[])),
         Command::Install { digest, kind, activate } => {
@@ -335,6 +344,7 @@ fn look(store: &dyn Store) -> Vec<String> {
         seen.push(format!("{row:?} {:?}", store.envelope(row.id.as_str()).unwrap()));
     }
     seen.extend(outbox::look(store));
+    seen.extend(queue::look(store));
     seen
 }
 
@@ -371,11 +381,14 @@ fn listed(store: &dyn Store, query: &EntityQuery) -> Vec<Entity> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_commands_do_the_same_to_the_file_and_to_the_model(
-        commands in prop::collection::vec(command(), 1..50),
+        commands in prop_oneof![
+            prop::collection::vec(command(), 1..50),
+            prop::collection::vec(queue_command(), 1..50),
+        ],
         queries in prop::collection::vec(query(), 20),
     ) {
         let (_directory, path) = place();

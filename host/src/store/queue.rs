@@ -8,8 +8,9 @@ use crate::model::{AdminEvent, DurationMs, Entity, Place, ProcessIdentity, Refer
 /// What a store does for queued work. A part of [`super::Store`]; the same rules hold: a method is one business step in one
 /// transaction, a lost race is a value.
 pub trait Queue: Send + Sync {
-    /// Rows that a worker may take, in the order in which they are taken: by priority, then by age; none of a queue that
-    /// is paused or full. A hint: only the compare-and-set says who has one. What else waits costs nothing here.
+    /// Rows that a worker may take, in the order in which they are taken: by priority, then by age, whatever their queue;
+    /// none of a queue that is paused, and no more of one with a limit than it has room for. A hint: only the
+    /// compare-and-set says who has one. What else waits costs nothing here.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -29,8 +30,9 @@ pub trait Queue: Send + Sync {
     fn next_staged_due(&self, stage: Stage) -> Result<Option<Timestamp>, StoreError>;
 
     /// Extends leases, with how late each renewal was: one commit for all of them, before whatever else waits to be
-    /// written. Each is written only if the row has not ended, is not doubted, and has this fence and holder; its version
-    /// grows, so that whoever judged it by its old end loses. No history row. The answers are in the order of the asking.
+    /// written. Each is written only if the row has not ended, is not doubted, has this fence and holder, and its lease
+    /// has not run out (exactly at its end it still holds); its version grows, so that whoever judged it by its old end
+    /// loses. A lease never gets shorter by it. No history row. The answers are in the order of the asking.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -43,26 +45,29 @@ pub trait Queue: Send + Sync {
     /// The store cannot be read.
     fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError>;
 
-    /// What a row waits for, or waited for.
+    /// What a row waits for, or waited for, in order of creation. Work that another attempt followed is waited for in its
+    /// last one.
     ///
     /// # Errors
     /// The store cannot be read.
     fn dependencies(&self, row: &Entity) -> Result<Vec<Dependency>, StoreError>;
 
-    /// Rows that wait for work of which some has ended since they were last looked at, at most `limit` of them.
+    /// Rows that have not ended and wait for work of which some has ended since they were last looked at, oldest first, at
+    /// most `limit` of them.
     ///
     /// # Errors
     /// The store cannot be read.
     fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError>;
 
-    /// Notes that a row was looked at: what has ended so far is no news for it any more.
+    /// Notes that a row was looked at: what was `seen` to have ended is no news for it any more. What ended after that
+    /// stays news.
     ///
     /// # Errors
     /// The store failed; nothing was written.
-    fn looked_at(&self, row: &Entity) -> Result<(), StoreError>;
+    fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError>;
 
-    /// Every queue that was set up, or has rows that have not ended, in order of their names. Reads an index entry of each
-    /// row: for somebody who looks now and then.
+    /// Every queue that was set up, or has rows that have not ended, in order of their names. Reads every row that has
+    /// not ended: for somebody who looks now and then.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -86,13 +91,19 @@ pub trait Queue: Send + Sync {
     /// The store failed; nothing was written.
     fn drop_worker(&self, holder: &str) -> Result<(), StoreError>;
 
+    /// Takes workers away that stopped before that moment and that no row that is held names; how many.
+    ///
+    /// # Errors
+    /// The store failed; nothing was written.
+    fn forget_workers(&self, before: Timestamp) -> Result<usize, StoreError>;
+
     /// The workers that said they are at work and did not say that they stopped, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
     fn workers(&self) -> Result<Vec<Worker>, StoreError>;
 
-    /// The worker of that name for itself; kept after it stopped, for as long as a row may name it.
+    /// The worker of that name for itself; kept after it stopped, until it is taken away.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -110,8 +121,8 @@ pub trait Queue: Send + Sync {
     /// The store failed; nothing was written.
     fn keep_steady_offset(&self, boot: &Boot, offset_ms: i64) -> Result<i64, StoreError>;
 
-    /// How many writes came under a fence that was not current any more, over the life of the store: audit rows with the
-    /// action [`crate::model::LATE_WRITE`].
+    /// How many writes came under a fence that was not current any more: audit rows with the action
+    /// [`crate::model::LATE_WRITE`], as far back as audit rows are kept.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -176,7 +187,7 @@ pub enum Renewed {
     Extended,
     /// It ran out, and nobody took the row away yet: the holder may come back, as its policy says.
     RanOut,
-    /// Authority is lost: the row has ended, or is somebody else's.
+    /// Authority is lost: the row has ended, is gone, or is somebody else's.
     Lost,
 }
 
@@ -213,7 +224,7 @@ pub struct QueueState {
     pub ready_since: Option<Timestamp>,
     /// Since when the row that has been doubted longest is, in steady time.
     pub doubted_since: Option<Timestamp>,
-    /// The end of the lease that ran out first and was not judged yet, if it lies before now: in steady time.
+    /// The end of the lease that ends first, in steady time; when that is past, nobody has judged it yet.
     pub lease_ends_first: Option<Timestamp>,
 }
 
@@ -271,10 +282,10 @@ pub enum NoRoom {
     Full,
 }
 
-/// Another attempt, added in the commit that ends the one before it.
+/// Another attempt, added in the commit that ends the one before it; not when that commit ends nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Successor {
-    /// The new row with its first history row; its work, its parents and whoever waits for the one before are taken over
-    /// by the store.
+    /// The new row with its first history row, its tags and its unique key; its work, its parents and whoever waits for
+    /// the one before are taken over by the store.
     pub new: Box<crate::model::NewEntity>,
 }

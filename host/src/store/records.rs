@@ -36,9 +36,10 @@ pub struct NewRun {
     pub work: Work,
     /// Directories that belong to it: absolute paths.
     pub directories: Vec<Vec<u8>>,
-    /// The lease that it is run for: it is made only while that is current.
+    /// The lease that it is run for: it is made only while that is current. A row that is doubted admits no run: its
+    /// holder comes back first.
     pub lease: Option<HeldLease>,
-    /// What it waits for; all of it has to succeed.
+    /// What it waits for; all of it has to succeed. What has a successor is waited for in its last one.
     pub after: Vec<Reference>,
 }
 
@@ -62,7 +63,7 @@ pub struct EffectSet {
     pub runtimes: Vec<RuntimeUpdate>,
     /// How the destination of a delivery did, when this is the outcome of an attempt.
     pub destination: Option<DestinationHealth>,
-    /// The attempt that follows this one.
+    /// The attempt that follows this one, if the change ends it.
     pub successor: Option<Successor>,
 }
 
@@ -157,18 +158,18 @@ pub enum Created {
     },
     /// The id is or was in use (removed entities included).
     IdTaken,
+    /// The lease it is to be run for is not current any more: its row has ended, is doubted, or is somebody else's.
+    LeaseLost,
+    /// The one before it in its chain has this successor already.
+    SucceededBy(Box<Entity>),
+    /// This live entity holds its unique key.
+    UniqueKeyHeld(Box<Entity>),
     /// A parent does not exist.
     ParentMissing(Reference),
     /// A parent is terminal or is being stopped: nothing may be started below it.
     ParentClosed(Reference),
     /// What it is to wait for does not exist.
     AwaitedMissing(Reference),
-    /// This live entity holds its unique key.
-    UniqueKeyHeld(Box<Entity>),
-    /// The lease it is to be run for is not current any more.
-    LeaseLost,
-    /// The one before it in its chain has this successor already.
-    SucceededBy(Box<Entity>),
 }
 
 /// How a runtime row was added to an entity.

@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Work};
+use super::{
+    Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Successor, Work, Worker,
+};
 use crate::model::{
     Actor, AdminEvent, Change, Containment, Destination, Dispatch, DurationMs, Entity, Event, EventId, Fields,
-    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, Reason, Reference, Runtime, RuntimeKind,
-    RuntimeState, StopIntent, Structural, TIMEOUT_DEFAULT, Tags, Timestamp, Transport, sha256_hex,
+    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, ProcessIdentity, QUEUE_DEFAULT, Queued, Reason,
+    Reference, Runtime, RuntimeKind, RuntimeState, Stage, StopIntent, Structural, TIMEOUT_DEFAULT, Tags, Timestamp,
+    Transport, sha256_hex,
 };
 
 /// The digest of the component that [`component`] makes.
@@ -220,6 +223,9 @@ pub fn ending(store: &dyn Store, entity: &Entity, success: Success) -> EffectSet
     after.terminal = true;
     after.success = success == Success::Yes;
     after.unique_key = None;
+    if let Some(queued) = &mut after.queued {
+        queued.stage = None;
+    }
     after.structural.ended_at = Some(after.updated_at);
     let id = effects.change.row.id.clone();
     effects.change.event = Some(Event {
@@ -227,6 +233,83 @@ pub fn ending(store: &dyn Store, entity: &Entity, success: Success) -> EffectSet
         id,
     });
     effects
+}
+
+/// Leased work that is ready in the queue of those who name none, to be changed at will before it is created.
+pub fn new_queued(store: &dyn Store, id: &str) -> NewEntity {
+    let mut new = new_entity(store, "job", id);
+    new.entity.queued = Some(Queued {
+        queue: QUEUE_DEFAULT.to_owned(),
+        priority: 0,
+        stage: Some(Stage::Ready),
+    });
+    new
+}
+
+/// The work of what waits for a worker, and for the end of these.
+pub fn new_work(owner: &Reference, after: &[&Entity]) -> NewRun {
+    NewRun {
+        runtime: None,
+        directories: Vec::new(),
+        after: after.iter().map(|awaited| awaited.reference.clone()).collect(),
+        ..new_run(owner)
+    }
+}
+
+/// A change of leased work to a stage, due then.
+pub fn staged(store: &dyn Store, entity: &Entity, stage: Stage, due_at: Option<Timestamp>) -> EffectSet {
+    let mut effects = change(store, entity, stage.word());
+    let after = &mut effects.change.after;
+    after.structural.next_attempt_at = due_at;
+    if let Some(queued) = &mut after.queued {
+        queued.stage = Some(stage);
+    }
+    effects
+}
+
+/// That `holder` takes leased work until then.
+pub fn taking(store: &dyn Store, entity: &Entity, holder: &str, until: Timestamp) -> EffectSet {
+    let mut effects = staged(store, entity, Stage::Active, None);
+    let after = &mut effects.change.after;
+    after.fence += 1;
+    after.structural.leased_by = Some(holder.to_owned());
+    after.structural.lease_expires_at = Some(until);
+    effects
+}
+
+/// The attempt of that id that follows leased work.
+pub fn successor(store: &dyn Store, before: &Entity, id: &str) -> Successor {
+    let mut new = new_queued(store, id);
+    let entity = &mut new.entity;
+    entity.queued.clone_from(&before.queued);
+    if let Some(queued) = &mut entity.queued {
+        queued.stage = Some(Stage::Ready);
+    }
+    entity.tags.clone_from(&before.tags);
+    entity.unique_key.clone_from(&before.unique_key);
+    entity.chain_parent = Some(before.reference.id.clone());
+    entity.generation = before.generation + 1;
+    Successor { new: Box::new(new) }
+}
+
+/// A worker that is at work.
+pub fn worker(holder: &str) -> Worker {
+    Worker {
+        holder: holder.to_owned(),
+        name: "w".to_owned(),
+        place: Place::default(),
+        identity: ProcessIdentity {
+            pid: 7,
+            start_ticks: Some(8),
+            pidfs_inode: None,
+            pidfs_handle: Some(vec![9]),
+        },
+        slots: 2,
+        queues: vec!["night".to_owned()],
+        started_at: moment(1),
+        heartbeat_at: moment(2),
+        stopped_at: None,
+    }
 }
 
 /// Whether an end is a success.

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
+use super::lease::lease;
 use super::{Findings, limit};
+use crate::model::lease::LEASE_MIN;
 use crate::model::{Cause, Descriptor, DurationMs, Evidence, VerdictRow};
 
 /// Fields the host itself writes when the kind is run; an execution rule needs them declared.
@@ -48,22 +50,7 @@ pub(super) fn rules(descriptor: &Descriptor, findings: &mut Findings) {
             usable_edge(descriptor, &format!("kill[{index}]"), from, &row.goes_to, findings);
         }
     }
-    if let Some(rule) = &descriptor.lease {
-        usable_edge(
-            descriptor,
-            "lease.claimed",
-            &rule.queued,
-            &rule.claimed.status,
-            findings,
-        );
-        usable_edge(
-            descriptor,
-            "lease.lapsed",
-            &rule.claimed.status,
-            &rule.lapsed.status,
-            findings,
-        );
-    }
+    lease(descriptor, findings);
     let reads = &descriptor.reads;
     if !(0..=limit::HISTORY_ROWS).contains(&reads.history) {
         findings.error(
@@ -81,7 +68,7 @@ pub(super) fn rules(descriptor: &Descriptor, findings: &mut Findings) {
     }
 }
 
-fn usable_edge(descriptor: &Descriptor, place: &str, from: &str, to: &str, findings: &mut Findings) {
+pub(super) fn usable_edge(descriptor: &Descriptor, place: &str, from: &str, to: &str, findings: &mut Findings) {
     let Some(edge) = descriptor.edges.iter().find(|edge| edge.from == from && edge.to == to) else {
         findings.error(place, format!("uses the edge {from} -> {to}, which is not declared"));
         return;
@@ -151,7 +138,6 @@ pub(super) fn times(descriptor: &Descriptor, findings: &mut Findings) {
     };
     let ms = DurationMs::as_ms;
     if let Some(rule) = &descriptor.lease {
-        positive("lease.lease".to_owned(), ms(rule.lease));
         positive("lease.heartbeat_limit".to_owned(), ms(rule.heartbeat_limit));
         positive("lease.attempts".to_owned(), rule.attempts);
     }
@@ -163,8 +149,18 @@ pub(super) fn times(descriptor: &Descriptor, findings: &mut Findings) {
         positive(format!("health[{index}].idle"), ms(row.idle));
         positive(format!("health[{index}].stale"), ms(row.stale));
     }
-    if let Some(rule) = descriptor.lease.as_ref().filter(|rule| ms(rule.grace) < 0) {
-        findings.error("lease.grace", format!("{}: it must not be negative", ms(rule.grace)));
+    if let Some(rule) = &descriptor.lease {
+        if rule.lease < LEASE_MIN {
+            let least = LEASE_MIN.as_ms();
+            let message = format!(
+                "{}: it must be {least} or more, so that renewals come in time",
+                ms(rule.lease)
+            );
+            findings.error("lease.lease", message);
+        }
+        if ms(rule.grace) < 0 {
+            findings.error("lease.grace", format!("{}: it must not be negative", ms(rule.grace)));
+        }
     }
     if let Some(retry) = &descriptor.retry {
         if ms(retry.cap) < ms(retry.base) {

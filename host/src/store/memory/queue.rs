@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{MemoryStore, State, Step};
 use crate::model::{AdminEvent, Entity, LATE_WRITE, Queued, Reference, Stage, Timestamp};
 use crate::store::{
-    Boot, Created, Dependency, NewRun, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery,
-    Renewal, Renewed, StagedQuery, StoreError, Successor, Worker,
+    Boot, Created, Dependency, HeldLease, NewRun, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS,
+    ReadyQuery, Renewal, Renewed, StagedQuery, StoreError, Successor, Worker,
 };
 
 /// What there is beside the rows themselves.
@@ -16,6 +16,8 @@ pub(super) struct Kept {
     setups: BTreeMap<String, QueueSetup>,
     /// Who waits, for whom: whether it ended and with success, and whether that is news.
     dependencies: BTreeMap<(i64, i64), (Option<bool>, bool)>,
+    /// What is or was waited for, by number.
+    names: BTreeMap<i64, Reference>,
     workers: Vec<Worker>,
     offsets: Vec<(Boot, i64)>,
     /// By upper limit, -1 for all above.
@@ -54,7 +56,7 @@ impl State {
         }
     }
 
-    /// Why a row that is ready cannot be taken now.
+    /// Why a row that is not held yet cannot be taken now.
     pub(super) fn refused(&self, before: &Entity, after: &Entity) -> Option<NoRoom> {
         let queued = after.queued.as_ref()?;
         let takes = is_held(after) && !is_held(before);
@@ -114,7 +116,7 @@ impl State {
         if stage(entity) != Some(Stage::Active) || !holds {
             return Renewed::RanOut;
         }
-        entity.structural.lease_expires_at = Some(renewal.until);
+        entity.structural.lease_expires_at = entity.structural.lease_expires_at.max(Some(renewal.until));
         entity.version += 1;
         Renewed::Extended
     }
@@ -122,9 +124,7 @@ impl State {
     /// Why nothing is made: its key or its place in a chain is taken, or the lease it is to be run for is lost.
     pub(super) fn refusal(&self, new: &Entity, run: Option<&NewRun>) -> Option<Created> {
         if let Some(lease) = run.and_then(|run| run.lease.as_ref())
-            && !self
-                .by_id(&lease.reference.id)
-                .is_some_and(|row| row.fence == lease.fence && is_held(row))
+            && !self.is_current(lease)
         {
             return Some(Created::LeaseLost);
         }
@@ -140,6 +140,13 @@ impl State {
         Some(Created::UniqueKeyHeld(Box::new(holder.clone())))
     }
 
+    fn is_current(&self, lease: &HeldLease) -> bool {
+        self.by_reference(&lease.reference).is_some_and(|row| {
+            let is_holders = row.structural.leased_by.as_ref() == Some(&lease.holder);
+            row.fence == lease.fence && is_holders && stage(row) == Some(Stage::Active)
+        })
+    }
+
     fn successor(&self, id: &str) -> Option<&Entity> {
         self.entities
             .values()
@@ -150,7 +157,12 @@ impl State {
     pub(super) fn awaited(&self, after: &[Reference]) -> Result<Vec<&Entity>, Reference> {
         let last = |reference: &Reference| {
             let mut found = self.by_reference(reference).ok_or_else(|| reference.clone())?;
-            while let Some(successor) = self.successor(&found.reference.id) {
+            // A successor is younger than the one before it, so that a chain has an end.
+            let younger = |found: &Entity| {
+                let successor = self.successor(&found.reference.id);
+                successor.filter(|successor| successor.row > found.row)
+            };
+            while let Some(successor) = younger(found) {
                 found = successor;
             }
             Ok(found)
@@ -162,36 +174,44 @@ impl State {
         for (on, ended) in awaited {
             let dependency = (*ended, ended.is_some());
             self.queue.dependencies.entry((row, *on)).or_insert(dependency);
-        }
-    }
-
-    /// Tells whoever waits for an entity that it ended; a successor takes its place instead.
-    pub(super) fn note_end(&mut self, after: &Entity, successor: Option<i64>) {
-        let open: Vec<(i64, i64)> = self
-            .queue
-            .dependencies
-            .iter()
-            .filter(|((_, on), (ended, _))| *on == after.row && ended.is_none())
-            .map(|(key, _)| *key)
-            .collect();
-        for key in open {
-            match successor {
-                None => {
-                    self.queue.dependencies.insert(key, (Some(after.success), true));
-                }
-                Some(successor) => {
-                    self.queue.dependencies.remove(&key);
-                    self.queue
-                        .dependencies
-                        .entry((key.0, successor))
-                        .or_insert((None, false));
-                }
+            if let Some(awaited) = self.entities.get(on) {
+                self.queue.names.insert(*on, awaited.reference.clone());
             }
         }
     }
 
-    pub(super) fn succeed(&mut self, before: &Entity, successor: &Successor) -> Result<i64, StoreError> {
-        let added = self.add(&successor.new.entity, &successor.new.row, None)?;
+    /// Tells whoever waits for an entity that it ended; it is news for those that have not ended themselves.
+    pub(super) fn note_end(&mut self, row: i64, success: bool) {
+        for ((waiting, on), (ended, is_news)) in &mut self.queue.dependencies {
+            if *on == row && ended.is_none() {
+                *ended = Some(success);
+                *is_news = self.entities.get(waiting).is_some_and(|waiting| !waiting.terminal);
+            }
+        }
+    }
+
+    /// Nothing is news for a row that ended.
+    pub(super) fn wait_no_more(&mut self, row: i64) {
+        for ((waiting, _), (_, is_news)) in &mut self.queue.dependencies {
+            *is_news &= *waiting != row;
+        }
+    }
+
+    /// Adds the attempt that follows a row that ends. It takes over its work, what it is linked below, and whoever waits
+    /// for it.
+    pub(super) fn succeed(&mut self, before: &Entity, successor: &Successor) -> Result<(), StoreError> {
+        let new = &successor.new.entity;
+        let has_one = new
+            .chain_parent
+            .as_deref()
+            .is_some_and(|id| self.successor(id).is_some());
+        if has_one || self.ids.contains_key(&new.reference.id) {
+            return Err(StoreError::Failed {
+                doing: "applying a change",
+                source: "the id of a successor is taken, or there is one".into(),
+            });
+        }
+        let added = self.add(new, &successor.new.row, None)?;
         if let Some(work) = self.works.get(&before.row).cloned() {
             self.works.insert(added.row, work);
         }
@@ -202,12 +222,20 @@ impl State {
             .map(|(parent, _)| *parent)
             .collect();
         self.links.extend(parents.into_iter().map(|parent| (parent, added.row)));
-        Ok(added.row)
+        let is_open =
+            |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before.row && ended.is_none();
+        let open: Vec<_> = self.queue.dependencies.extract_if(.., is_open).collect();
+        for ((waiting, _), dependency) in open {
+            self.queue.dependencies.insert((waiting, added.row), dependency);
+        }
+        self.queue.names.insert(added.row, added.reference);
+        Ok(())
     }
 
-    /// Forgets what a row that is removed waits for.
+    /// Forgets what a row that is removed waits for, and tells whoever waits for it.
     pub(super) fn forget_dependencies(&mut self, row: i64) {
         self.queue.dependencies.retain(|(waiting, _), _| *waiting != row);
+        self.note_end(row, false);
     }
 
     fn queues(&self) -> Vec<QueueState> {
@@ -287,18 +315,9 @@ impl Queue for MemoryStore {
             .dependencies
             .iter()
             .filter(|((waiting, _), _)| *waiting == row.row);
-        let found = of_row.filter_map(|((_, on), (ended, _))| {
-            let id = state.ids.iter().find(|(_, number)| *number == on)?.0;
-            let kind = state.entities.get(on).map(|entity| entity.reference.kind.clone());
-            let kind = kind.or_else(|| {
-                let rows = state.history.values();
-                let mut kinds = rows.filter(|(row, _)| row.reference.id == *id);
-                kinds.next().map(|(row, _)| row.reference.kind.clone())
-            });
-            Some(Dependency {
-                on: Reference::new(&kind?, id),
-                ended: *ended,
-            })
+        let found = of_row.map(|((_, on), (ended, _))| Dependency {
+            on: state.queue.names[on].clone(),
+            ended: *ended,
         });
         Ok(found.collect())
     }
@@ -311,10 +330,11 @@ impl Queue for MemoryStore {
         Ok(rows.filter_map(|row| state.entities.get(&row).cloned()).collect())
     }
 
-    fn looked_at(&self, row: &Entity) -> Result<(), StoreError> {
+    fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
+        let saw = |on: &Reference| seen.iter().any(|seen| seen.on == *on && seen.ended.is_some());
         self.commit(|state| {
-            for ((waiting, _), (_, is_news)) in &mut state.queue.dependencies {
-                if *waiting == row.row {
+            for ((waiting, on), (_, is_news)) in &mut state.queue.dependencies {
+                if *waiting == row.row && saw(&state.queue.names[on]) {
                     *is_news = false;
                 }
             }
@@ -353,6 +373,18 @@ impl Queue for MemoryStore {
         self.commit(|state| {
             state.queue.workers.retain(|worker| worker.holder != holder);
             Ok(Step::Wrote(()))
+        })
+    }
+
+    fn forget_workers(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.commit(|state| {
+            let held = state.entities.values().filter(|entity| is_held(entity));
+            let named: BTreeSet<String> = held.filter_map(|entity| entity.structural.leased_by.clone()).collect();
+            let known = state.queue.workers.len();
+            let stays =
+                |worker: &Worker| worker.stopped_at.is_none_or(|at| at >= before) || named.contains(&worker.holder);
+            state.queue.workers.retain(stays);
+            Ok(Step::Wrote(known - state.queue.workers.len()))
         })
     }
 

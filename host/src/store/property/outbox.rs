@@ -179,6 +179,9 @@ fn attempt(store: &dyn Store, command: &Command) -> String {
     let after = &mut effects.change.after;
     (after.terminal, after.success) = (outcome % 3 == 0, *outcome == 0);
     after.unique_key = None;
+    if let Some(queued) = after.queued.as_mut().filter(|_| after.terminal) {
+        queued.stage = None;
+    }
     let at = i64::try_from(*outcome * 10).unwrap();
     after.structural.next_attempt_at = Some(moment(at));
     DIGESTS[0].clone_into(&mut after.policy.digest);

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::command::{Answer, Command};
 use super::store::{ANSWER_FITS, SqliteStore};
-use super::writer::{Answer, Command};
 use super::{consumers, outbox};
 use crate::model::{AdminEvent, DestinationHealth, Dispatch, Entity, EventId, NewDispatch, Planned, Timestamp};
 use crate::store::{

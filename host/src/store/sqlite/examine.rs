@@ -18,6 +18,9 @@ const WHOLE_CHECK_BYTES_MAX: u64 = 256 << 20;
 /// The format from which on a store has an outbox.
 const OUTBOX_FORMAT: usize = 3;
 
+/// The format from which on a store has queues.
+const QUEUE_FORMAT: usize = 4;
+
 /// How many problems are told.
 const PROBLEMS_MAX: usize = 10;
 
@@ -114,6 +117,9 @@ fn problems(db: &Db, compare_indexes: bool, format: usize) -> rusqlite::Result<V
     if format >= OUTBOX_FORMAT {
         found.extend(halves(db)?);
     }
+    if format >= QUEUE_FORMAT {
+        found.extend(left_waiting(db)?);
+    }
     found.truncate(PROBLEMS_MAX);
     Ok(found)
 }
@@ -130,6 +136,15 @@ fn halves(db: &Db) -> rusqlite::Result<Vec<String>> {
                    CROSS JOIN transitions t ON t.entity = o.event_entity AND t.version = o.event_version \
                    WHERE t.envelope IS NULL \
                LIMIT ?1";
+    let most = i64::try_from(PROBLEMS_MAX).unwrap_or(i64::MAX);
+    db.rows(sql, [most], |row| row.get(0))
+}
+
+/// Work that waits for an end that came: nobody would ever look at it again.
+fn left_waiting(db: &Db) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT printf('dependencies of %d name %d, which has ended', d.entity, d.awaited) FROM dependencies d \
+               WHERE d.success IS NULL AND NOT EXISTS \
+                   (SELECT 1 FROM entities e WHERE e.entity = d.awaited AND e.terminal = 0) LIMIT ?1";
     let most = i64::try_from(PROBLEMS_MAX).unwrap_or(i64::MAX);
     db.rows(sql, [most], |row| row.get(0))
 }
@@ -159,7 +174,7 @@ mod tests {
 
     use super::super::tests::place;
     use super::*;
-    use crate::store::{OpenMode, SqliteStore, samples};
+    use crate::store::{Created, OpenMode, SqliteStore, Store, samples};
 
     #[test]
     fn a_sound_store_has_no_problems_and_is_not_touched() {
@@ -216,6 +231,32 @@ mod tests {
             found.problems
         );
         assert!(found.problems.len() > 1, "{:?}", found.problems);
+    }
+
+    #[test]
+    fn work_that_waits_for_what_has_ended_is_told() {
+        let (_directory, path) = place();
+        let store = SqliteStore::open(&path, OpenMode::Create).unwrap();
+        samples::install(&store).unwrap();
+        let make = |new: &crate::model::NewEntity, run| match store.create(new, run).unwrap() {
+            Created::New { entity, .. } => *entity,
+            other => panic!("{other:?}"),
+        };
+        let awaited = make(&samples::new_entity(&store, "run", "awaited"), None);
+        let new = samples::new_queued(&store, "waits");
+        make(&new, Some(&samples::new_work(&new.entity.reference, &[&awaited])));
+        store
+            .apply(&samples::ending(&store, &awaited, samples::Success::Yes))
+            .unwrap();
+        assert_eq!(examine(&path).unwrap().problems, Vec::<String>::new());
+        let harm = Connection::open(&path).unwrap();
+        harm.execute_batch("UPDATE dependencies SET success = NULL, is_news = 0")
+            .unwrap();
+        drop(harm);
+        assert_eq!(
+            examine(&path).unwrap().problems,
+            ["dependencies of 2 name 1, which has ended"]
+        );
     }
 
     #[test]

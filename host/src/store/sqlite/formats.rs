@@ -11,7 +11,7 @@ use super::schema::MIGRATIONS;
 use super::tests::place;
 use super::{OpenMode, SqliteStore, schema};
 use crate::store::samples::{self, Success};
-use crate::store::{Applied, HistoryQuery, Outbox, Store, StoreError};
+use crate::store::{Applied, Created, HistoryQuery, Outbox, Queue, ReadyQuery, Store, StoreError};
 
 /// A row and more in every table that a run writes.
 const ROWS: &str = "
@@ -33,7 +33,7 @@ const ROWS: &str = "
             (1, 2, 'completed', 'a.b.c', 'system', 'x', 2, 1, '{\"n\":1}'),
             (2, 1, 'running', 'a.b.c', 'system', 'x', 1, 1, NULL),
             (3, 1, 'running', 'a.b.c', 'system', 'x', 1, 1, NULL);
-    INSERT INTO admin_events (at_ms, action, actor) VALUES (1, 'noted', 'tests');
+    INSERT INTO admin_events (at_ms, action, actor) VALUES (1, 'noted', 'tests'), (1, 'lease_write_refused', 'tests');
     INSERT INTO keys (scope, key, entity, version, command_digest) VALUES (0, 'k', 1, 1, 'd');
     INSERT INTO runtimes (owner, kind, state, stop_unconfirmed, host, boot_id, attempt_token, containment,
             created_at_ms, updated_at_ms)
@@ -120,9 +120,30 @@ fn a_store_of_an_older_format_is_brought_up_to_date_with_all_it_holds() {
         end.change.planned.dispatches = vec![samples::new_dispatch(&store, "notice", Some(&end.change.row.id))];
         assert_eq!(store.apply(&end).unwrap(), Applied::Written);
         assert!(store.dispatch("notice").unwrap().is_some());
+        check_queue(&store);
         drop((store, after));
         assert_eq!(super::examine(&path).unwrap().problems, Vec::<String>::new());
     }
+}
+
+/// Old rows are in no queue, and leased work goes its way beside them.
+fn check_queue(store: &SqliteStore) {
+    assert_eq!(store.queues().unwrap(), []);
+    assert!(store.load("ended").unwrap().unwrap().queued.is_none());
+    let new = samples::new_queued(store, "job");
+    let ended = store.load("ended").unwrap().unwrap();
+    let run = samples::new_work(&new.entity.reference, &[&ended]);
+    assert!(matches!(store.create(&new, Some(&run)).unwrap(), Created::New { .. }));
+    let ready = store
+        .ready(&ReadyQuery {
+            queues: Vec::new(),
+            limit: 9,
+        })
+        .unwrap();
+    assert_eq!(store.awaiting_ended(9).unwrap(), ready);
+    let claim = samples::taking(store, &ready[0], "w", samples::moment(9));
+    assert_eq!(store.apply(&claim).unwrap(), Applied::Written);
+    assert_eq!(store.late_writes().unwrap(), 1, "also those that came before");
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn listed(store: &SqliteStore, select: Select) -> usize {
     store.list(&query).unwrap().len()
 }
 
-fn measure(store: &SqliteStore, call: impl FnOnce(&SqliteStore)) -> Counts {
+pub(super) fn measure(store: &SqliteStore, call: impl FnOnce(&SqliteStore)) -> Counts {
     let before = store.counts();
     call(store);
     let after = store.counts();

@@ -11,14 +11,17 @@
 mod activation;
 mod belongings;
 mod columns;
+mod command;
 mod connection;
 mod consumers;
+mod creation;
 mod delivery;
 mod entity;
 mod examine;
 mod failure;
 mod history;
 mod image;
+mod lanes;
 mod outbox;
 mod place;
 mod query;
@@ -31,8 +34,12 @@ mod runtime;
 mod schema;
 mod store;
 mod upkeep;
+mod waiting;
+mod workers;
 mod writer;
 
+#[cfg(test)]
+mod backlog;
 #[cfg(test)]
 mod formats;
 #[cfg(test)]

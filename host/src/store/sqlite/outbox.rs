@@ -6,7 +6,8 @@ use rusqlite::params;
 
 use super::columns::{Columns, json};
 use super::connection::Db;
-use super::entity::{self, Addition};
+use super::creation::{self, Addition};
+use super::entity;
 use super::failure::Fault;
 use super::history;
 use crate::model::{
@@ -100,7 +101,7 @@ fn place(db: &Db, new: &NewDispatch) -> Result<Placed, Fault> {
         return Ok(Placed::IdTaken);
     }
     let event = event_of(db, dispatch)?;
-    let row = entity::add(
+    let row = creation::add(
         db,
         &Addition {
             entity: &new.entity,

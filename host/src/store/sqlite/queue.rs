@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Row, params};
 
-use super::columns::{Columns, json};
+use super::columns::Columns;
 use super::connection::Db;
 use super::entity::{self, COLUMNS, JOINS};
-use super::failure::Fault;
 use super::history;
-use crate::model::{AdminEvent, Entity, NewEntity, Reference, Stage, Timestamp};
+use crate::model::{AdminEvent, Entity, Stage, Timestamp};
 use crate::store::{
-    Dependency, NoRoom, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, Renewed, StagedQuery,
-    Successor, Worker,
+    HeldLease, NoRoom, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, Renewed, StagedQuery,
 };
 
 /// How a refused write is told of in the audit rows; the index that counts them repeats it.
@@ -20,11 +18,13 @@ const COUNT_LATE_WRITES: &str = "SELECT count(*) FROM admin_events WHERE action 
 
 /// Rows that may be taken; see [`crate::store::Queue::ready`].
 pub(super) fn ready(db: &Db, query: &ReadyQuery) -> rusqlite::Result<Vec<Entity>> {
-    let queues = if query.queues.is_empty() {
+    let mut queues = if query.queues.is_empty() {
         with_ready(db)?
     } else {
         query.queues.clone()
     };
+    queues.sort_unstable();
+    queues.dedup();
     let mut found: Vec<(i64, i64)> = Vec::new();
     for queue in queues {
         let room = match room(db, &queue)? {
@@ -37,12 +37,7 @@ pub(super) fn ready(db: &Db, query: &ReadyQuery) -> rusqlite::Result<Vec<Entity>
     }
     found.sort_unstable_by_key(|(priority, row)| (std::cmp::Reverse(*priority), *row));
     found.truncate(query.limit);
-    load_all(db, found.into_iter().map(|(_, row)| row))
-}
-
-fn load_all(db: &Db, rows: impl Iterator<Item = i64>) -> rusqlite::Result<Vec<Entity>> {
-    let loaded = rows.map(|row| entity::load_row(db, row));
-    loaded.filter_map(Result::transpose).collect()
+    entity::load_rows(db, found.into_iter().map(|(_, row)| row))
 }
 
 /// Queues in which something is ready: each found by one step to the next along the index, however much waits in it.
@@ -84,14 +79,9 @@ fn held(db: &Db, queue: &str) -> rusqlite::Result<i64> {
     Ok(db.row(sql, [queue], |row| row.get(0))?.unwrap_or(0))
 }
 
-/// Why a row that is ready cannot be taken now.
-pub(super) fn refused(db: &Db, after: &Entity, before: Option<Stage>) -> rusqlite::Result<Option<NoRoom>> {
-    let Some(queued) = &after.queued else { return Ok(None) };
-    let takes = queued.stage.is_some_and(Stage::is_held) && !before.is_some_and(Stage::is_held);
-    if !takes {
-        return Ok(None);
-    }
-    Ok(match room(db, &queued.queue)? {
+/// Why a row of a queue that is not held yet cannot be taken now.
+pub(super) fn refused(db: &Db, queue: &str) -> rusqlite::Result<Option<NoRoom>> {
+    Ok(match room(db, queue)? {
         Room::Some(_) => None,
         Room::None(why) => Some(why),
     })
@@ -129,7 +119,8 @@ pub(super) fn renew(db: &Db, renewals: &[Renewal]) -> rusqlite::Result<Vec<Renew
 }
 
 fn renew_one(db: &Db, renewal: &Renewal) -> rusqlite::Result<Renewed> {
-    let extend = "UPDATE entities SET lease_expires_at_ms = ?4, due_at_ms = ?4, version = version + 1 \
+    let extend = "UPDATE entities SET lease_expires_at_ms = max(lease_expires_at_ms, ?4), \
+                      due_at_ms = ifnull(next_attempt_at_ms, max(lease_expires_at_ms, ?4)), version = version + 1 \
                   WHERE entity = ?1 AND fence = ?2 AND leased_by = ?3 AND stage = 4 AND lease_expires_at_ms >= ?5";
     let values = params![
         renewal.row,
@@ -168,115 +159,18 @@ pub(super) fn renewal_delays(db: &Db) -> rusqlite::Result<Vec<(Option<i64>, u64)
     Ok(limits.chain([(None, counted_at(-1))]).collect())
 }
 
-/// Adds what a new row waits for: what has ended already is noted as it ended. The first that does not exist is answered
-/// instead.
-pub(super) fn await_all(db: &Db, row: i64, after: &[Reference]) -> rusqlite::Result<Option<Reference>> {
-    for awaited in after {
-        // What has a successor is waited for in its last one.
-        let sql = "WITH RECURSIVE chain (entity, id) AS ( \
-                       SELECT e.entity, i.id FROM entity_ids i CROSS JOIN entities e ON e.entity = i.entity \
-                           WHERE i.id = ?1 AND i.kind = ?2 \
-                       UNION ALL \
-                       SELECT e.entity, i.id FROM chain CROSS JOIN entities e ON e.chain_parent = chain.id \
-                           CROSS JOIN entity_ids i ON i.entity = e.entity) \
-                   SELECT e.entity, CASE WHEN e.terminal THEN e.success END FROM chain \
-                   CROSS JOIN entities e ON e.entity = chain.entity ORDER BY e.generation DESC LIMIT 1";
-        let found: Option<(i64, Option<bool>)> = db.row(sql, [&awaited.id, &awaited.kind], |found| {
-            Ok((found.get(0)?, found.get(1)?))
-        })?;
-        let Some((number, success)) = found else {
-            return Ok(Some(awaited.clone()));
-        };
-        let insert = "INSERT OR IGNORE INTO dependencies (entity, awaited, success, is_news) VALUES (?1, ?2, ?3, ?4)";
-        db.write(insert, params![row, number, success, success.is_some()])?;
-    }
-    Ok(None)
-}
-
-/// Tells whoever waits for an entity that it ended; a successor takes its place instead.
-pub(super) fn note_end(db: &Db, row: i64, success: bool, successor: Option<i64>) -> rusqlite::Result<()> {
-    match successor {
-        Some(successor) => {
-            let sql = "UPDATE OR IGNORE dependencies SET awaited = ?2 WHERE awaited = ?1 AND success IS NULL";
-            db.write(sql, [row, successor])?;
-        }
-        None => {
-            let sql = "UPDATE dependencies SET success = ?2, is_news = 1 WHERE awaited = ?1 AND success IS NULL";
-            db.write(sql, params![row, success])?;
-        }
-    }
-    Ok(())
-}
-
-/// What a row waits for.
-pub(super) fn dependencies(db: &Db, row: &Entity) -> rusqlite::Result<Vec<Dependency>> {
-    let sql = "SELECT d.entity, i.kind, i.id, d.success FROM dependencies d CROSS JOIN entity_ids i ON i.entity = d.awaited \
-               WHERE d.entity = ?1 ORDER BY d.awaited";
-    db.rows(sql, [row.row], |found| {
-        let mut columns = Columns::of(found, "dependencies");
-        let _waiting: i64 = columns.take()?;
-        Ok(Dependency {
-            on: Reference {
-                kind: columns.take()?,
-                id: columns.take()?,
-            },
-            ended: columns.take()?,
-        })
-    })
-}
-
-/// Rows that wait for something that has ended since.
-pub(super) fn awaiting_ended(db: &Db, limit: usize) -> rusqlite::Result<Vec<Entity>> {
-    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 ORDER BY entity LIMIT ?1";
-    let rows = db.rows(sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?;
-    load_all(db, rows.into_iter())
-}
-
-/// What has ended so far is no news for a row.
-pub(super) fn looked_at(db: &Db, row: i64) -> rusqlite::Result<bool> {
-    let sql = "UPDATE dependencies SET is_news = 0 WHERE entity = ?1 AND is_news = 1";
-    Ok(db.write(sql, [row])? > 0)
-}
-
-/// Adds the attempt that follows a row, in the transaction that ends the row; its number.
-pub(super) fn succeed(db: &Db, before: i64, successor: &Successor) -> Result<i64, Fault> {
-    let NewEntity { entity, row, .. } = &*successor.new;
-    let number = entity::add(
-        db,
-        &entity::Addition {
-            entity,
-            row,
-            event: None,
-            destination: None,
-        },
-    )?;
-    let copied = [
-        "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1",
-        "INSERT INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
-    ];
-    for sql in copied {
-        db.write(sql, [before, number])?;
-    }
-    Ok(number)
-}
-
-/// The entity that goes on where this one ended.
-pub(super) fn successor(db: &Db, id: &str) -> rusqlite::Result<Option<Entity>> {
-    let sql = format!("SELECT {COLUMNS} FROM entities e {JOINS} WHERE e.chain_parent = ?1");
-    db.row(&sql, [id], entity::decode)
-}
-
 /// The live entity that holds a unique key.
 pub(super) fn key_holder(db: &Db, key: &str) -> rusqlite::Result<Option<Entity>> {
     let sql = format!("SELECT {COLUMNS} FROM entities e {JOINS} WHERE e.unique_key = ?1");
     db.row(&sql, [key], entity::decode)
 }
 
-/// Whether a lease is current: its row has not ended and has this fence.
-pub(super) fn is_held(db: &Db, reference: &Reference, fence: i64) -> rusqlite::Result<bool> {
+/// Whether a lease is current: its row has not ended, is not doubted, and has this fence and holder.
+pub(super) fn is_held(db: &Db, lease: &HeldLease) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM entity_ids i CROSS JOIN entities e ON e.entity = i.entity \
-               WHERE i.id = ?1 AND e.fence = ?2 AND e.stage >= 4";
-    Ok(db.row(sql, params![reference.id, fence], |_| Ok(()))?.is_some())
+               WHERE i.id = ?1 AND i.kind = ?2 AND e.fence = ?3 AND e.leased_by = ?4 AND e.stage = 4";
+    let values = params![lease.reference.id, lease.reference.kind, lease.fence, lease.holder];
+    Ok(db.row(sql, values, |_| Ok(()))?.is_some())
 }
 
 /// Every queue; see [`crate::store::Queue::queues`].
@@ -346,62 +240,6 @@ pub(super) fn put(db: &Db, queue: &QueueSetup, event: &AdminEvent) -> rusqlite::
     let paused = queue.paused_at.map(|at| at.as_ms());
     db.write(sql, params![queue.name, paused, queue.note, queue.limit])?;
     history::record(db, event)
-}
-
-/// Adds a worker, or notes its heartbeat.
-pub(super) fn put_worker(db: &Db, worker: &Worker) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO workers (holder, particulars, heartbeat_at_ms, stopped_at_ms) VALUES (?1, ?2, ?3, ?4) \
-               ON CONFLICT (holder) DO UPDATE SET particulars = excluded.particulars, \
-                   heartbeat_at_ms = excluded.heartbeat_at_ms, stopped_at_ms = excluded.stopped_at_ms";
-    let stopped = worker.stopped_at.map(|at| at.as_ms());
-    db.write(
-        sql,
-        params![worker.holder, json(worker), worker.heartbeat_at.as_ms(), stopped],
-    )?;
-    Ok(())
-}
-
-/// Takes a worker away.
-pub(super) fn drop_worker(db: &Db, holder: &str) -> rusqlite::Result<()> {
-    db.write("DELETE FROM workers WHERE holder = ?1", [holder]).map(drop)
-}
-
-fn decode_worker(row: &Row<'_>) -> rusqlite::Result<Worker> {
-    let mut columns = Columns::of(row, "workers");
-    let _number: i64 = columns.take()?;
-    let worker: Worker = columns.given_json()?;
-    Ok(Worker {
-        heartbeat_at: columns.moment()?,
-        stopped_at: columns.maybe_moment()?,
-        ..worker
-    })
-}
-
-/// Workers that are at work.
-pub(super) fn workers(db: &Db) -> rusqlite::Result<Vec<Worker>> {
-    let sql = "SELECT worker, particulars, heartbeat_at_ms, stopped_at_ms FROM workers \
-               WHERE stopped_at_ms IS NULL ORDER BY worker";
-    db.rows(sql, [], decode_worker)
-}
-
-/// The worker of that name for itself.
-pub(super) fn worker(db: &Db, holder: &str) -> rusqlite::Result<Option<Worker>> {
-    let sql = "SELECT worker, particulars, heartbeat_at_ms, stopped_at_ms FROM workers WHERE holder = ?1";
-    db.row(sql, [holder], decode_worker)
-}
-
-/// The offset that is kept for a boot.
-pub(super) fn steady_offset(db: &Db, boot: &crate::store::Boot) -> rusqlite::Result<Option<i64>> {
-    let sql = "SELECT offset_ms FROM boots WHERE boot_id = ?1 AND time_namespace = ?2";
-    db.row(sql, params![boot.boot_id, boot.time_namespace], |row| row.get(0))
-}
-
-/// Keeps an offset unless there is one.
-pub(super) fn keep_steady_offset(db: &Db, boot: &crate::store::Boot, offset_ms: i64) -> rusqlite::Result<i64> {
-    let sql = "INSERT INTO boots (boot_id, time_namespace, offset_ms) VALUES (?1, ?2, ?3) \
-               ON CONFLICT (boot_id, time_namespace) DO NOTHING";
-    db.write(sql, params![boot.boot_id, boot.time_namespace, offset_ms])?;
-    Ok(steady_offset(db, boot)?.unwrap_or(offset_ms))
 }
 
 /// How many late writes were refused.

@@ -1,8 +1,8 @@
 //! The queue's part of the trait, on one connection or on the writer.
 
-use super::queue;
+use super::command::{Answer, Command};
 use super::store::{ANSWER_FITS, SqliteStore};
-use super::writer::{Answer, Command};
+use super::{queue, waiting, workers};
 use crate::model::{AdminEvent, Entity, Stage, Timestamp};
 use crate::store::{
     Boot, Dependency, Queue, QueueSetup, QueueState, ReadyQuery, Renewal, Renewed, StagedQuery, StoreError, Worker,
@@ -33,15 +33,15 @@ impl Queue for SqliteStore {
     }
 
     fn dependencies(&self, row: &Entity) -> Result<Vec<Dependency>, StoreError> {
-        self.read("reading what work waits for", |db| queue::dependencies(db, row))
+        self.read("reading what work waits for", |db| waiting::dependencies(db, row))
     }
 
     fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError> {
-        self.read("looking for work that waited", |db| queue::awaiting_ended(db, limit))
+        self.read("looking for work that waited", |db| waiting::awaiting_ended(db, limit))
     }
 
-    fn looked_at(&self, row: &Entity) -> Result<(), StoreError> {
-        self.flag(Command::LookedAt(row.row)).map(drop)
+    fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
+        self.flag(Command::LookedAt(row.row, seen.to_vec())).map(drop)
     }
 
     fn queues(&self) -> Result<Vec<QueueState>, StoreError> {
@@ -60,16 +60,23 @@ impl Queue for SqliteStore {
         self.write(Command::DropWorker(holder.to_owned())).map(drop)
     }
 
+    fn forget_workers(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let Answer::Count(forgotten) = self.write(Command::ForgetWorkers(before))? else {
+            unreachable!("{ANSWER_FITS}")
+        };
+        Ok(forgotten)
+    }
+
     fn workers(&self) -> Result<Vec<Worker>, StoreError> {
-        self.read("listing workers", queue::workers)
+        self.read("listing workers", workers::workers)
     }
 
     fn worker(&self, holder: &str) -> Result<Option<Worker>, StoreError> {
-        self.read("reading a worker", |db| queue::worker(db, holder))
+        self.read("reading a worker", |db| workers::worker(db, holder))
     }
 
     fn steady_offset(&self, boot: &Boot) -> Result<Option<i64>, StoreError> {
-        self.read("reading the time of a boot", |db| queue::steady_offset(db, boot))
+        self.read("reading the time of a boot", |db| workers::steady_offset(db, boot))
     }
 
     fn keep_steady_offset(&self, boot: &Boot, offset_ms: i64) -> Result<i64, StoreError> {
@@ -84,6 +91,8 @@ impl Queue for SqliteStore {
     }
 
     fn successor(&self, row: &Entity) -> Result<Option<Entity>, StoreError> {
-        self.read("looking for a successor", |db| queue::successor(db, &row.reference.id))
+        self.read("looking for a successor", |db| {
+            waiting::successor(db, &row.reference.id)
+        })
     }
 }

@@ -7,7 +7,7 @@ use super::columns::Columns;
 use super::connection::Db;
 use super::consumers::IS_OWED;
 use super::failure::Fault;
-use super::{entity, history};
+use super::{entity, history, waiting};
 use crate::model::{AdminEvent, Entity, Reference, Resource, Timestamp};
 use crate::store::{Journal, JournalPage, OldRows, Removed, Rows};
 
@@ -82,7 +82,8 @@ pub(super) fn remove(db: &Db, entity: &Entity, event: &AdminEvent) -> Result<Rem
         db.write(sql, params![key, value, entity.row])?;
     }
     db.write("DELETE FROM keys WHERE scope = ?1", [entity.row])?;
-    // Its links and its work go with it.
+    waiting::note_end(db, entity.row, false)?; // whoever still waits for it would wait for ever
+    // Its links, its work and what it waits for go with it.
     db.write("DELETE FROM entities WHERE entity = ?1", [entity.row])?;
     entity::count_pin(db, component, -1)?;
     history::record(db, event)?;

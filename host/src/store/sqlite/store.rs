@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::command::{Answer, Command};
 use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
 use super::failure::explain;
 use super::readers::Readers;
 use super::schema::{self, Format};
 use super::upkeep::Keeper;
-use super::writer::{Answer, Command, Writer};
+use super::writer::Writer;
 use super::{activation, belongings, entity, history, image, place, query, removal, runtime};
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 use crate::store::{

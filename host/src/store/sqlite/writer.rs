@@ -1,32 +1,22 @@
-//! The one thread of a process that writes, and what waits for it.
+//! The one thread of a process that writes.
 //!
 //! It takes what is waiting, runs every command in a savepoint of one transaction, commits once, and answers after the
 //! commit. A command that fails or writes nothing leaves the others alone. When SQLite ends the transaction by itself
 //! every command of it is answered with the error, none with its outcome.
 
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::command::{Answer, Command};
 use super::connection::{Access, Db, Reads, Source};
-use super::failure::{Fault, again, explain};
+use super::failure::{again, explain};
+use super::lanes::{Dead, Inbox, Job, Lanes, Outcome, lanes};
 use super::readers::Readers;
-use super::{activation, consumers, entity, history, outbox, queue, removal, reserve, runtime};
-use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
-use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, EffectSet, Enqueued, Installation,
-    JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate, StoreError,
-    Worker,
-};
-
-/// Commands that may wait; whoever comes later waits to hand its own over.
-const QUEUE_MAX: usize = 1_024;
-
-/// The most commands of one commit, so that the first of them does not wait for too many others.
-const BATCH_MAX: usize = 512;
+use super::reserve;
+use crate::store::StoreError;
 
 /// Pages of the log (4 MiB of 4 KiB) from which on a process that goes on writing works it into the database.
 const CHECKPOINT_PAGES: i64 = 1_024;
@@ -38,323 +28,6 @@ const CHECKPOINT_PAGES_FIRST: i64 = 256;
 /// Asking for the size of the log costs as much as a small statement: a process asks at its first commit and then at
 /// every so many.
 const CHECKPOINT_EVERY: u64 = 16;
-
-/// A step that writes.
-pub(super) enum Command {
-    Create(Box<NewEntity>, Option<Box<NewRun>>),
-    Apply(Box<EffectSet>),
-    ApplyAll(Vec<EffectSet>),
-    AddRuntime(Box<Runtime>, AdminEvent),
-    UpdateRuntimes(Vec<RuntimeUpdate>),
-    Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
-    Install(Box<Installation>),
-    Activate(Activation, AdminEvent),
-    RemoveComponent(String, AdminEvent),
-    DropRuntimes(Box<Entity>, Rows, Vec<AdminEvent>),
-    DropResource(i64),
-    Remove(Box<Entity>, AdminEvent),
-    PruneJournal(JournalPage, Vec<i64>, AdminEvent),
-    Enqueue(Box<NewDispatch>),
-    SettleOwed(Box<Owed>, Planned, Vec<AdminEvent>),
-    PutBinding(Binding, AdminEvent),
-    DropBinding(String, AdminEvent),
-    AddConsumer(Consumer, AdminEvent),
-    RetireConsumer(String, Timestamp, AdminEvent),
-    Acknowledge(String, String, Timestamp),
-    Renew(Vec<Renewal>),
-    PutQueue(QueueSetup, AdminEvent),
-    PutWorker(Box<Worker>),
-    DropWorker(String),
-    LookedAt(i64),
-    KeepSteadyOffset(Boot, i64),
-}
-
-/// What it came to.
-pub(super) enum Answer {
-    Created(Created),
-    Applied(Applied),
-    AppliedAll(Vec<Applied>),
-    Renewed(Vec<Renewed>),
-    Offset(i64),
-    RuntimeAdded(RuntimeAdded),
-    Flag(bool),
-    Removed(Removed),
-    Count(usize),
-    Enqueued(Enqueued),
-    Acknowledged(Acknowledged),
-    Done,
-}
-
-impl Answer {
-    /// Whether there is something to commit.
-    fn wrote(&self) -> bool {
-        match self {
-            Self::Created(created) => matches!(created, Created::New { .. }),
-            Self::Applied(applied) => matches!(applied, Applied::Written),
-            Self::AppliedAll(applied) => applied.contains(&Applied::Written),
-            Self::Renewed(_) => true,
-            Self::RuntimeAdded(added) => matches!(added, RuntimeAdded::New(_)),
-            Self::Flag(flag) => *flag,
-            Self::Removed(removed) => matches!(removed, Removed::Gone),
-            Self::Enqueued(enqueued) => matches!(enqueued, Enqueued::New(_)),
-            Self::Acknowledged(acknowledged) => matches!(acknowledged, Acknowledged::New),
-            Self::Count(_) | Self::Offset(_) | Self::Done => true,
-        }
-    }
-}
-
-impl Command {
-    fn run(&self, db: &Db) -> Result<Answer, Fault> {
-        Ok(match self {
-            Self::Create(new, run) => Answer::Created(entity::create(db, new, run.as_deref())?),
-            Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
-            Self::ApplyAll(effects) => Answer::AppliedAll(apply_all(db, effects)?),
-            Self::AddRuntime(new, event) => {
-                let added = runtime::add(db, new)?;
-                if matches!(added, RuntimeAdded::New(_)) {
-                    history::record(db, event)?;
-                }
-                Answer::RuntimeAdded(added)
-            }
-            Self::UpdateRuntimes(updates) => {
-                runtime::update(db, updates)?;
-                Answer::Done
-            }
-            Self::Record(events, updates) => {
-                let is_news = runtime::update(db, updates)? || updates.is_empty();
-                if is_news {
-                    events.iter().try_for_each(|event| history::record(db, event))?;
-                }
-                Answer::Flag(is_news)
-            }
-            Self::Install(installation) => {
-                activation::install(db, installation)?;
-                Answer::Done
-            }
-            Self::Activate(activation, event) => {
-                let known = activation::activate(db, activation)?;
-                if known {
-                    history::record(db, event)?;
-                }
-                Answer::Flag(known)
-            }
-            Self::RemoveComponent(digest, event) => Answer::Flag(activation::remove(db, digest, event)?),
-            Self::DropRuntimes(owner, rows, events) => Answer::Flag(removal::drop_runtimes(db, owner, *rows, events)?),
-            Self::DropResource(id) => {
-                removal::drop_resource(db, *id)?;
-                Answer::Done
-            }
-            Self::Remove(entity, event) => Answer::Removed(removal::remove(db, entity, event)?),
-            Self::PruneJournal(page, rows, event) => Answer::Count(removal::prune_journal(db, page, rows, event)?),
-            Self::Enqueue(new) => Answer::Enqueued(outbox::enqueue(db, new)?),
-            Self::SettleOwed(owed, planned, events) => Answer::Flag(outbox::settle(db, owed, planned, events)?),
-            Self::PutBinding(binding, event) => {
-                consumers::put_binding(db, binding, event)?;
-                Answer::Done
-            }
-            Self::DropBinding(name, event) => Answer::Flag(consumers::drop_binding(db, name, event)?),
-            Self::AddConsumer(consumer, event) => Answer::Flag(consumers::add(db, consumer, event)?),
-            Self::RetireConsumer(name, at, event) => Answer::Flag(consumers::retire(db, name, *at, event)?),
-            Self::Acknowledge(name, event_id, at) => {
-                Answer::Acknowledged(consumers::acknowledge(db, name, event_id, *at)?)
-            }
-            Self::Renew(renewals) => Answer::Renewed(queue::renew(db, renewals)?),
-            Self::PutQueue(setup, event) => {
-                queue::put(db, setup, event)?;
-                Answer::Done
-            }
-            Self::PutWorker(worker) => {
-                queue::put_worker(db, worker)?;
-                Answer::Done
-            }
-            Self::DropWorker(holder) => {
-                queue::drop_worker(db, holder)?;
-                Answer::Done
-            }
-            Self::LookedAt(row) => Answer::Flag(queue::looked_at(db, *row)?),
-            Self::KeepSteadyOffset(boot, offset_ms) => Answer::Offset(queue::keep_steady_offset(db, boot, *offset_ms)?),
-        })
-    }
-
-    /// The entities it is about: two commands on one entity never share a commit.
-    fn entities(&self) -> Vec<&str> {
-        match self {
-            Self::Create(new, _) => vec![&new.entity.reference.id],
-            Self::Apply(effects) => vec![&effects.change.after.reference.id],
-            Self::ApplyAll(all) => all
-                .iter()
-                .map(|effects| effects.change.after.reference.id.as_str())
-                .collect(),
-            Self::DropRuntimes(entity, ..) | Self::Remove(entity, _) => vec![&entity.reference.id],
-            Self::AddRuntime(new, _) => vec![&new.owner.id],
-            Self::Enqueue(new) => vec![&new.entity.reference.id],
-            Self::UpdateRuntimes(_)
-            | Self::Record(..)
-            | Self::Install(..)
-            | Self::Activate(..)
-            | Self::RemoveComponent(..)
-            | Self::DropResource(_)
-            | Self::PruneJournal(..)
-            | Self::SettleOwed(..)
-            | Self::PutBinding(..)
-            | Self::DropBinding(..)
-            | Self::AddConsumer(..)
-            | Self::RetireConsumer(..)
-            | Self::Acknowledge(..)
-            | Self::Renew(_)
-            | Self::PutQueue(..)
-            | Self::PutWorker(_)
-            | Self::DropWorker(_)
-            | Self::LookedAt(_)
-            | Self::KeepSteadyOffset(..) => Vec::new(),
-        }
-    }
-
-    /// Whether the reserve may be spent on it: what ends or stops things, not what starts them.
-    const fn may_spend_reserve(&self) -> bool {
-        match self {
-            Self::Apply(_) | Self::ApplyAll(_) | Self::UpdateRuntimes(_) | Self::Record(..) | Self::Renew(_) => true,
-            // What makes room may use the room it makes.
-            Self::DropRuntimes(..) | Self::DropResource(_) | Self::Remove(..) | Self::PruneJournal(..) => true,
-            Self::Create(..)
-            | Self::AddRuntime(..)
-            | Self::Install(..)
-            | Self::Activate(..)
-            | Self::RemoveComponent(..)
-            | Self::Enqueue(_)
-            | Self::SettleOwed(..)
-            | Self::PutBinding(..)
-            | Self::DropBinding(..)
-            | Self::AddConsumer(..)
-            | Self::RetireConsumer(..)
-            | Self::Acknowledge(..)
-            | Self::PutQueue(..)
-            | Self::PutWorker(_)
-            | Self::DropWorker(_)
-            | Self::LookedAt(_)
-            | Self::KeepSteadyOffset(..) => false,
-        }
-    }
-
-    /// What is being done, for errors.
-    const fn doing(&self) -> &'static str {
-        match self {
-            Self::Create(..) => "creating an entity",
-            Self::Apply(_) => "applying a change",
-            Self::ApplyAll(_) => "applying changes",
-            Self::AddRuntime(..) => "adding a runtime row",
-            Self::UpdateRuntimes(_) => "writing runtime rows",
-            Self::Record(..) => "writing audit rows",
-            Self::Install(..) => "installing a component",
-            Self::Activate(..) => "activating a component",
-            Self::RemoveComponent(..) => "removing a component",
-            Self::DropRuntimes(..) => "removing runtime rows",
-            Self::DropResource(_) => "removing a resource",
-            Self::Remove(..) => "removing an entity",
-            Self::PruneJournal(..) => "pruning a journal",
-            Self::Enqueue(_) => "adding a dispatch",
-            Self::SettleOwed(..) => "settling a plan",
-            Self::PutBinding(..) => "writing a binding",
-            Self::DropBinding(..) => "removing a binding",
-            Self::AddConsumer(..) => "adding a consumer",
-            Self::RetireConsumer(..) => "retiring a consumer",
-            Self::Acknowledge(..) => "acknowledging an event",
-            Self::Renew(_) => "renewing leases",
-            Self::PutQueue(..) => "setting a queue up",
-            Self::PutWorker(_) => "noting a worker",
-            Self::DropWorker(_) => "removing a worker",
-            Self::LookedAt(_) => "noting a look",
-            Self::KeepSteadyOffset(..) => "keeping the time of a boot",
-        }
-    }
-
-    /// Whether it goes before whatever else waits: a lease that is not renewed in time is lost.
-    const fn is_urgent(&self) -> bool {
-        matches!(self, Self::Renew(_))
-    }
-
-    const fn is_installation(&self) -> bool {
-        matches!(self, Self::Install(_))
-    }
-}
-
-type Outcome = Result<Answer, StoreError>;
-
-struct Job {
-    command: Command,
-    reply: SyncSender<Outcome>,
-}
-
-/// The two lanes to the thread. Whatever is urgent has one of its own, which never fills up; the other is told of it, so
-/// that the thread wakes, unless it is full and the thread is awake anyway.
-#[derive(Clone)]
-struct Lanes {
-    urgent: Sender<Job>,
-    ordinary: SyncSender<Option<Job>>,
-}
-
-impl Lanes {
-    fn hand_over(&self, job: Job) -> Result<(), Dead> {
-        if !job.command.is_urgent() {
-            return self.ordinary.send(Some(job)).map_err(|_| Dead);
-        }
-        self.urgent.send(job).map_err(|_| Dead)?;
-        match self.ordinary.try_send(None) {
-            Ok(()) | Err(TrySendError::Full(_)) => Ok(()),
-            Err(TrySendError::Disconnected(_)) => Err(Dead),
-        }
-    }
-}
-
-/// The thread is gone.
-struct Dead;
-
-/// What the thread reads.
-struct Inbox {
-    urgent: Receiver<Job>,
-    ordinary: Receiver<Option<Job>>,
-    /// The first command of the commit after the one that is being made.
-    left_over: Option<Job>,
-}
-
-impl Inbox {
-    /// The commands of the next commit; none when nobody can hand over any.
-    fn next_batch(&mut self) -> Option<Vec<Job>> {
-        loop {
-            let urgent: Vec<Job> = self.urgent.try_iter().take(BATCH_MAX).collect();
-            if !urgent.is_empty() {
-                return Some(urgent);
-            }
-            if let Some(first) = self.left_over.take() {
-                return Some(self.fill(first));
-            }
-            if let Some(first) = self.ordinary.recv().ok()? {
-                return Some(self.fill(first));
-            }
-        }
-    }
-
-    /// A commit as large as may be: no two commands on one entity, and nothing urgent is kept waiting for it.
-    fn fill(&mut self, first: Job) -> Vec<Job> {
-        let mut entities: HashSet<String> = owned(&first.command).collect();
-        let mut batch = vec![first];
-        while batch.len() < BATCH_MAX {
-            let Ok(next) = self.ordinary.try_recv() else { break };
-            let Some(job) = next else { break };
-            if job.command.entities().iter().any(|entity| entities.contains(*entity)) {
-                self.left_over = Some(job);
-                break;
-            }
-            entities.extend(owned(&job.command));
-            batch.push(job);
-        }
-        batch
-    }
-}
-
-fn owned(command: &Command) -> impl Iterator<Item = String> {
-    command.entities().into_iter().map(str::to_owned)
-}
 
 /// The hand-over to the thread, which is started by the first command.
 pub(super) struct Writer {
@@ -397,14 +70,7 @@ impl Writer {
         if let Some(running) = running.as_ref().filter(|running| !running.thread.is_finished()) {
             return Ok(running.lanes.clone());
         }
-        let (ordinary, ordinary_inbox) = sync_channel(QUEUE_MAX);
-        let (urgent, urgent_inbox) = channel();
-        let lanes = Lanes { urgent, ordinary };
-        let inbox = Inbox {
-            urgent: urgent_inbox,
-            ordinary: ordinary_inbox,
-            left_over: None,
-        };
+        let (lanes, inbox) = lanes();
         let at_work = Work {
             source: Arc::clone(&self.source),
             db: readers.give_up_one(),
@@ -506,7 +172,7 @@ impl Work {
             let run = if alone {
                 job.command.run(db)
             } else {
-                in_savepoint(db, &job.command)
+                job.command.run_in_savepoint(db)
             };
             let outcome = run.map_err(|fault| fault.explain(&path, job.command.doing(), started.elapsed()));
             if db.connection.is_autocommit() {
@@ -574,33 +240,4 @@ impl Work {
             }
         }
     }
-}
-
-/// Applies several changes, each in a savepoint of its own: what one of them comes to changes nothing for the others.
-fn apply_all(db: &Db, effects: &[EffectSet]) -> Result<Vec<Applied>, Fault> {
-    let mut all = Vec::with_capacity(effects.len());
-    for one in effects {
-        db.write("SAVEPOINT change", [])?;
-        let applied = entity::apply(db, one)?;
-        if applied != Applied::Written {
-            db.write("ROLLBACK TO change", [])?;
-        }
-        db.write("RELEASE change", [])?;
-        all.push(applied);
-    }
-    Ok(all)
-}
-
-/// Runs one command so that it leaves nothing behind unless it wrote what it was to write.
-fn in_savepoint(db: &Db, command: &Command) -> Result<Answer, Fault> {
-    db.write("SAVEPOINT command", [])?;
-    let answer = command.run(db);
-    if db.connection.is_autocommit() {
-        return answer;
-    }
-    if !answer.as_ref().is_ok_and(Answer::wrote) {
-        db.write("ROLLBACK TO command", [])?;
-    }
-    db.write("RELEASE command", [])?;
-    answer
 }

@@ -1,6 +1,6 @@
 //! The end of a row, from the end of the run that was started for it: whoever comes first, the result is the same.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::terms::{Row, stored_work};
 use crate::crash;
@@ -10,7 +10,7 @@ use crate::model::lease::{AttemptEnd, ended, recovered};
 use crate::model::{
     Actor, Cause, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage, judge,
 };
-use crate::store::HeldLease;
+use crate::store::{HeldLease, HistoryQuery};
 use crate::verbs::settle::{Found, attempt_ending, exit_record, newest_runtime, spawn_outcome};
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
@@ -63,14 +63,30 @@ pub(super) fn end_row(host: &Host, run: &Entity, lease: &HeldLease) -> Result<Ro
             // Ended, by whoever saw the same end, or by a kill of the row.
             None if row.entity.fence == lease.fence => return Ok(RowEnd::Written),
             Some(Stage::Doubted) if row.entity.fence == lease.fence => {
-                if !is_recovered(host, &row, run)? {
+                if !is_recovered(host, &row, run, lease)? {
                     return Ok(RowEnd::Lost);
                 }
             }
-            _ => return write_end(host, &row, (run, runtime.as_ref()), lease),
+            _ if row.entity.fence != lease.fence && is_written(host, &row.entity, run)? => return Ok(RowEnd::Written),
+            _ => {
+                if let Some(end) = write_end(host, &row, (run, runtime.as_ref()), lease)? {
+                    return Ok(end);
+                }
+            }
         }
     }
     Ok(RowEnd::Open)
+}
+
+/// Whether the end of this run is in the history of its row: whoever saw it was faster, and the row has gone on.
+fn is_written(host: &Host, row: &Entity, run: &Entity) -> Result<bool, Error> {
+    let rows = host.store().history(&HistoryQuery {
+        id: Some(row.reference.id.clone()),
+        ..HistoryQuery::default()
+    })?;
+    let name = run.reference.to_string();
+    let tells = |evidence: &Value| evidence["attempt"]["run"] == name.as_str();
+    Ok(rows.iter().any(|row| row.reason.evidence.iter().any(tells)))
 }
 
 /// How often a row that changes meanwhile is looked at again.
@@ -81,10 +97,16 @@ fn stage(entity: &Entity) -> Option<Stage> {
 }
 
 /// A doubted row whose run was seen to end is its holder's again: its end is written from there.
-fn is_recovered(host: &Host, row: &Row, run: &Entity) -> Result<bool, Error> {
+fn is_recovered(host: &Host, row: &Row, run: &Entity, lease: &HeldLease) -> Result<bool, Error> {
     let words = format!("the end of {} was seen", run.reference);
     let by = (Actor::system("reaper"), words.as_str());
-    let Some(mut back) = recovered(&row.lifecycle, &row.entity, &row.terms, by, host.steady_now()?) else {
+    let Some(mut back) = recovered(
+        &row.lifecycle,
+        &row.entity,
+        (&row.terms, lease.fence),
+        by,
+        host.steady_now()?,
+    ) else {
         return Ok(false);
     };
     back.reason.evidence.push(json!({
@@ -97,19 +119,20 @@ fn is_recovered(host: &Host, row: &Row, run: &Entity) -> Result<bool, Error> {
     Ok(!matches!(outcome, TransitionOutcome::Rejected(_)))
 }
 
+/// Writes it; none when the row changed meanwhile.
 fn write_end(
     host: &Host,
     row: &Row,
     (run, runtime): (&Entity, Option<&Runtime>),
     lease: &HeldLease,
-) -> Result<RowEnd, Error> {
+) -> Result<Option<RowEnd>, Error> {
     let Some(end) = attempt_end(host, row, run, runtime)? else {
-        return Ok(RowEnd::Lost);
+        return Ok(Some(RowEnd::Lost));
     };
     let random = u64::from_le_bytes(entropy()?[..8].try_into().expect("eight bytes of sixteen"));
     let now = (host.now(), random);
     let Some(mut command) = ended(&row.lifecycle, &row.entity, (&row.terms, lease.fence), &end, now) else {
-        return Ok(RowEnd::Lost);
+        return Ok(Some(RowEnd::Lost));
     };
     if let Some(intent) = runtime.and_then(|runtime| runtime.stop_intent.as_ref())
         && end.cause == Cause::Kill
@@ -118,8 +141,9 @@ fn write_end(
     }
     crash::point("lease.ending");
     Ok(match write(host, &row.entity, &command, &Beside::NOTHING)? {
-        TransitionOutcome::Applied { .. } => RowEnd::Written,
-        TransitionOutcome::Conflict(_) | TransitionOutcome::Rejected(_) => RowEnd::Lost,
+        TransitionOutcome::Applied { .. } => Some(RowEnd::Written),
+        TransitionOutcome::Conflict(conflict) if conflict.code != "fence" => None,
+        TransitionOutcome::Conflict(_) | TransitionOutcome::Rejected(_) => Some(RowEnd::Lost),
     })
 }
 
@@ -152,7 +176,11 @@ fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) 
         reason: Reason {
             code: outcome.code.clone(),
             summary: run.reason.summary.clone(),
-            evidence: vec![json!({"run": run.reference.to_string(), "status": run.status, "code": run.reason.code})],
+            evidence: vec![json!({"attempt": {
+                "run": run.reference.to_string(),
+                "status": run.status,
+                "code": run.reason.code,
+            }})],
         },
         outcome,
         patch: fields,

@@ -128,10 +128,12 @@ fn keep_waiting(host: &Host, keeping: Keeping, all: &mut Vec<Kept>) -> Result<()
         let is_last = page.len() < PAGE;
         for entity in page {
             let (row, before) = (entity.clone(), all.len());
+            // What ends from here on is news again.
+            let seen = host.store().dependencies(&row)?;
             all.extend(kept(host, entity, keeping));
             let failed = all[before..].iter().any(|kept| kept.failure.is_some());
             if keeping.act == Act::Do && !failed {
-                host.store().looked_at(&row)?;
+                host.store().looked_at(&row, &seen)?;
             }
         }
         if is_last || keeping.act == Act::DryRun {

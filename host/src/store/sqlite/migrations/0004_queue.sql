@@ -3,9 +3,11 @@
 -- Where leased work stands in its queue; NULL for what was put into none. The stage is computed by the model with every
 -- write, so that no word of a policy is needed to find what may be taken or judged.
 ALTER TABLE entities ADD COLUMN queue TEXT;             -- its queue, fixed at creation
-ALTER TABLE entities ADD COLUMN priority INTEGER;       -- higher is taken first, fixed at creation
+ALTER TABLE entities ADD COLUMN priority INTEGER        -- higher is taken first, fixed at creation
+    CONSTRAINT entities_priority_is_of_a_queue CHECK ((priority IS NULL) = (queue IS NULL));
 ALTER TABLE entities ADD COLUMN stage INTEGER           -- 1 waits for other work, 2 later, 3 ready, 4 held, 5 doubted; NULL: ended
-    CONSTRAINT entities_stage_is_known CHECK (stage IS NULL OR (stage BETWEEN 1 AND 5 AND queue IS NOT NULL));
+    CONSTRAINT entities_stage_is_known CHECK (stage IS NULL OR (stage BETWEEN 1 AND 5 AND queue IS NOT NULL))
+    CONSTRAINT entities_what_ended_has_no_stage CHECK (terminal = 0 OR stage IS NULL);
 
 -- What is due for leased work is found by its stage, what is due for a dispatch by its destination.
 DROP INDEX entities_due;
@@ -33,7 +35,7 @@ CREATE TABLE queues (
 -- What a row waits for, or waited for. Goes with the row.
 CREATE TABLE dependencies (
     entity   INTEGER NOT NULL REFERENCES entities ON DELETE CASCADE, -- who waits
-    awaited  INTEGER NOT NULL,           -- for whom, as numbered in entity_ids; a successor takes the place of its predecessor
+    awaited  INTEGER NOT NULL REFERENCES entity_ids, -- for whom, also after it was removed; a successor takes over
     success  INTEGER                     -- whether it ended with success; NULL while it has not ended
              CONSTRAINT dependencies_success_is_a_boolean CHECK (success IN (0, 1)),
     is_news  INTEGER NOT NULL            -- it ended, and the row was not looked at since

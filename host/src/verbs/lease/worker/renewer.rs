@@ -155,7 +155,7 @@ fn came_back(host: &Host, working: &Working, renewal: &Renewal) -> Result<bool, 
     };
     let actor = Actor::new("executor", &holding.lease.holder);
     let by = (actor, "its worker came back in time");
-    let command = recovered(&row.lifecycle, &row.entity, &row.terms, by, renewal.at);
+    let command = recovered(&row.lifecycle, &row.entity, (&row.terms, renewal.fence), by, renewal.at);
     let Some(command) = command else {
         // Not doubted yet: whoever keeps the queue looks at it first.
         return Ok(is_awaited(&row, working, renewal));
