@@ -186,6 +186,8 @@ fn check(home: &Home, known: &[Occurrence], seed: u64) {
         home.counted(open) == 0
     });
     assert_eq!(home.counted(OPEN), 0, "seed {seed}");
+    let renewed = home.counted("SELECT sum(renewals) FROM renewal_delays");
+    assert!(renewed > 0, "how late renewals were is counted: seed {seed}");
     assert!(home.counted(FENCED) > 0, "nobody was given up: seed {seed}");
 }
 
