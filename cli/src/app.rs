@@ -71,6 +71,7 @@ fn execute(context: &Context, command: Command) -> Exit {
         Command::Report(args) => report(context, commands::report::execute(context, &args)),
         Command::History(args) => report(context, commands::history::execute(context, &args)),
         Command::Runtime(args) => commands::runtime::execute(context, args),
+        Command::Schedule(args) => commands::schedule::execute(context, args),
         Command::Outbox(args) => commands::outbox::execute(context, args),
         Command::Policy(args) => commands::policy::execute(context, args),
         Command::Notify(args) => commands::notify::execute(context, args),

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     compile, completions, create, demo, doctor, finish, history, kill, logs, ls, man, notify, outbox, policy, prune,
-    queue, report, rm, run, runtime, serve, show, submit, transition, wait, why, worker,
+    queue, report, rm, run, runtime, schedule, serve, show, submit, transition, wait, why, worker,
 };
 use crate::context::width;
 use crate::output::{ColourChoice, broken};
@@ -35,7 +35,7 @@ pub(crate) struct Global {
     /// The store, sqlite:PATH [env: RUNWARDEN_STORE]
     ///
     /// Without it: state.db in the home.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
     pub(crate) store: Option<OsString>,
     /// Answer with one JSON document
     ///
@@ -49,7 +49,8 @@ pub(crate) struct Global {
         value_name = "WHEN",
         value_enum,
         default_value_t,
-        hide_possible_values = true
+        hide_possible_values = true,
+        hide_short_help = true
     )]
     pub(crate) color: ColourChoice,
     /// The form of the log: text, json
@@ -98,6 +99,7 @@ pub(crate) enum Command {
     Report(report::Args),
     History(history::Args),
     Runtime(runtime::Args),
+    Schedule(schedule::Args),
     Outbox(outbox::Args),
     Policy(policy::Args),
     Notify(notify::Args),
@@ -120,7 +122,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Commands",
         &["run", "ls", "show", "logs", "wait", "kill", "why", "rm", "doctor"],
     ),
-    ("Queued work", &["submit", "worker", "queue"]),
+    ("Queued work", &["submit", "schedule", "worker", "queue"]),
     ("Records", &["create", "transition", "report", "history", "runtime"]),
     (
         "Setup",
@@ -175,8 +177,8 @@ fn groups(command: &clap::Command, page: usize) -> String {
             let about = broken(&about, room, room).join(&format!("\n{:INDENT$}", ""));
             text.push_str(&format!("  {literal}{:<12}{literal:#} {about}\n", member.get_name()));
         }
-        text.push('\n');
     }
+    text.push('\n');
     text
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use runwarden_host::Host;
-use runwarden_host::model::{NotifyDiagnostic, NotifySettings, validate_id};
+use runwarden_host::model::{DurationMs, NotifyDiagnostic, NotifySettings, validate_id};
 use runwarden_host::notify::settings::{Asked, Files, SETTINGS_FILE, Spec};
-use runwarden_host::verbs::notices;
+use runwarden_host::verbs::{lease_grace as lease_grace_of, notices};
 use serde_json::{Value, json};
 
 use crate::context::{Context, variable};
@@ -79,6 +79,18 @@ pub(crate) fn warn(context: &Context, settings: &NotifySettings) {
 /// The store cannot be read.
 pub(crate) fn in_force(host: &Host) -> Outcome<NotifySettings> {
     Ok(notices(host, &files(), &Asked::Settings)?.settings)
+}
+
+/// From the lapse of a lease to the fence: as given, else as the settings of here have it. What is wrong with them is said.
+pub(crate) fn lease_grace(context: &Context, given: Option<DurationMs>) -> Option<DurationMs> {
+    if given.is_some() {
+        return given;
+    }
+    let (grace, problems) = lease_grace_of(&files());
+    if let Some(problem) = problems.first().filter(|_| grace.is_none()) {
+        context.output.warn(&format!("settings: {problem}"));
+    }
+    grace
 }
 
 /// Where the settings of this command are.

@@ -298,3 +298,53 @@ pub(crate) fn entropy() -> Result<[u8; 16], Error> {
     })?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn host(home: &Path, mode: OpenMode) -> Host {
+        let config = Config {
+            home: home.to_owned(),
+            database: None,
+            limits: Limits::DEFAULT,
+            clock: Clock::System,
+            compiler: None,
+            program: Path::new("/nonexistent").to_owned(),
+            shim: &[],
+            variable: |_| None,
+        };
+        Host::open(config, mode).unwrap()
+    }
+
+    #[test]
+    fn steady_time_is_told_where_nothing_can_be_written() {
+        let home = tempfile::tempdir().unwrap();
+        let writes = host(home.path(), OpenMode::Create);
+        let reads = host(home.path(), OpenMode::ReadOnly);
+        let before = reads.now();
+        let told = reads.steady_now().unwrap();
+        assert!((before..=reads.now()).contains(&told), "the time of day: {told:?}");
+        assert_eq!(writes.store().steady_offset(&writes.boot().0).unwrap(), None);
+        // What another process keeps afterwards holds for this one, too.
+        writes.store().keep_steady_offset(&writes.boot().0, 0).unwrap();
+        assert!(reads.steady_now().unwrap() < before, "time since the boot");
+    }
+
+    #[test]
+    fn two_processes_of_a_boot_agree_on_steady_time_whatever_the_time_of_day() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, other) = (
+            host(home.path(), OpenMode::Create),
+            host(home.path(), OpenMode::Existing),
+        );
+        let first = one.steady_now().unwrap();
+        let kept = one.store().steady_offset(&one.boot().0).unwrap();
+        let second = other.steady_now().unwrap();
+        assert!(first <= second && second <= one.steady_now().unwrap());
+        assert_eq!(other.store().steady_offset(&other.boot().0).unwrap(), kept);
+        assert!(kept.is_some());
+    }
+}

@@ -45,6 +45,7 @@ mod removing;
 mod repairing;
 mod reuse;
 mod runs;
+mod schedules;
 mod secrecy;
 mod serving;
 mod shapes;

@@ -69,5 +69,5 @@ fn the_two_commands_are_the_demo_and_the_tests() {
     assert_eq!(lines, [first, "cargo test --workspace"]);
     let home = Home::new();
     let demo = home.run(&["demo"]).exits(0);
-    assert!(demo.out.contains("9 steps, each verified."), "{}", demo.out);
+    assert!(demo.out.contains("10 steps, each verified."), "{}", demo.out);
 }

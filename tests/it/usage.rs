@@ -53,6 +53,12 @@ fn every_command_ends_its_help_with_examples_that_name_it() {
         "history",
         "completions",
         "man",
+        "schedule add",
+        "schedule ls",
+        "schedule show",
+        "schedule pause",
+        "schedule resume",
+        "schedule rm",
         "notify ls",
         "notify show",
         "notify add",
@@ -114,13 +120,8 @@ fn a_run_in_the_foreground_has_a_code_of_its_own_for_a_wrong_command_line() {
 #[test]
 fn what_is_not_built_is_absent() {
     let home = Home::new();
-    let commands: [&[&str]; 8] = [
-        &["serve", "--slots", "1"],
+    let commands: [&[&str]; 3] = [
         &["serve", "--socket", "x"],
-        &["submit", "--", "true"],
-        &["queue", "ls"],
-        &["worker"],
-        &["schedule", "ls"],
         &["policy", "new", "x"],
         &["notify", "nonsense"],
     ];

@@ -5,12 +5,12 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
 use runwarden_shim::clock;
+use runwarden_shim::executable::{c_strings, pointers};
 use runwarden_shim::files;
 use runwarden_shim::spec::Spec;
 
 use crate::nesting;
 use crate::sys;
-use crate::worker;
 
 /// The shim waits no longer for it.
 pub(crate) const WAIT_MAX_MS: u64 = 30_000;
@@ -105,8 +105,8 @@ pub(crate) fn read_specification(file: &File) -> Option<Spec> {
 /// Runs in the copy; returns only if there is no command or it cannot be executed.
 fn become_command(specification: &File, image: Option<&OwnedFd>) -> Option<()> {
     let spec = read_specification(specification)?;
-    let argv = worker::c_strings(&spec.finish)?;
-    let environment = worker::c_strings(&spec.environment)?;
+    let argv = c_strings(&spec.finish)?;
+    let environment = c_strings(&spec.environment)?;
     let path = argv.first()?;
     let log = OpenOptions::new()
         .append(true)
@@ -126,7 +126,7 @@ fn become_command(specification: &File, image: Option<&OwnedFd>) -> Option<()> {
     }
     sys::release_signals();
     sys::close_on_exec_from(3);
-    let (argv, environment) = (sys::pointers(&argv), sys::pointers(&environment));
+    let (argv, environment) = (pointers(&argv), pointers(&environment));
     sys::execute(path, &argv, &environment);
     sys::execute_image(image?.as_raw_fd(), &argv, &environment);
     None

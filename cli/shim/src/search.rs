@@ -104,12 +104,11 @@ impl<H: Held> Search<H> {
                 (Some(seen), Some(newest)) if seen < newest => {
                     self.take_in(&(seen + 1..=newest).collect::<Vec<_>>(), marks);
                 }
-                // The numbers began anew, or cannot be read.
-                _ => drop(self.take_in(&every_pid(), marks)),
+                // The numbers began anew, or cannot be read: a child may come before its parent.
+                _ => while self.take_in(&every_pid(), marks) > 0 {},
             }
             seen_to = newest;
         }
-        self.found.retain(|_, member| !member.process.is_over());
         extent
     }
 
@@ -124,9 +123,10 @@ impl<H: Held> Search<H> {
             }
             // Held first, then looked at, then asked whether it still runs: what was read was this process's.
             let Ok(process) = H::open(pid) else { continue };
-            let Ok(stat) = stat::read(pid) else { continue };
-            let is_member = !stat.is_dead() && self.belongs(pid, &stat, &listed) && !self.is_of_another(pid, marks);
-            if is_member && !process.is_over() {
+            let Some(stat) = self.member(pid, &listed, marks) else {
+                continue;
+            };
+            if !process.is_over() {
                 let was_asked = false;
                 self.found.insert(
                     pid,
@@ -141,10 +141,10 @@ impl<H: Held> Search<H> {
         self.found.len() - before
     }
 
-    /// Who lives, as far as the last look saw, by number.
+    /// Whom the last look saw alive, by number. One that ended since is among them, because nobody looked for what it may
+    /// have started last: a number is given before there is a process to look at. The next look leaves it out.
     pub fn members(&self) -> impl Iterator<Item = (i32, &Found<H>)> + '_ {
-        let living = self.found.iter().filter(|(_, member)| !member.process.is_over());
-        living.map(|(pid, member)| (*pid, member))
+        self.found.iter().map(|(pid, member)| (*pid, member))
     }
 
     /// The same, to be asked.
@@ -172,6 +172,20 @@ impl<H: Held> Search<H> {
             }
         }
         false
+    }
+
+    /// A process as it is, if it is a member.
+    fn member(&self, pid: i32, listed: &[i32], marks: &Marks<'_>) -> Option<Stat> {
+        let mut stat = stat::read(pid).ok()?;
+        loop {
+            if !stat.is_dead() && self.belongs(pid, &stat, listed) && !self.is_of_another(pid, marks) {
+                return Some(stat);
+            }
+            // A member that ends is a parent no more: whoever has the child now was not asked about it.
+            self.found.get(&stat.parent).filter(|parent| parent.process.is_over())?;
+            let before = stat.parent;
+            stat = stat::read(pid).ok().filter(|now| now.parent != before)?;
+        }
     }
 
     fn belongs(&self, pid: i32, stat: &Stat, listed: &[i32]) -> bool {

@@ -437,16 +437,8 @@ pub(crate) fn change_back(directory: &File) {
     unsafe { libc::fchdir(directory.as_raw_fd()) };
 }
 
-/// A null-terminated array of pointers into `strings`.
-pub(crate) fn pointers(strings: &[std::ffi::CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|string| string.as_ptr())
-        .chain([std::ptr::null()])
-        .collect()
-}
-
-/// Becomes another program, or says why not. `argv` and `environment` come from [`pointers`].
+/// Becomes another program, or says why not. `argv` and `environment` come from
+/// [`runwarden_shim::executable::pointers`].
 pub(crate) fn execute(path: &CStr, argv: &[*const libc::c_char], environment: &[*const libc::c_char]) -> Errno {
     // SAFETY: both arrays are null-terminated and point to strings that outlive the call.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };

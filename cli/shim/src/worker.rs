@@ -7,6 +7,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use libc::{c_int, pid_t};
+use runwarden_shim::executable::Executable;
 use runwarden_shim::message::Stage;
 use runwarden_shim::notes::{Began, Notes};
 use runwarden_shim::spec::{IoMode, Spec};
@@ -60,11 +61,9 @@ pub(crate) struct Held {
     pub(crate) errors: File,
 }
 
-/// Everything exec needs, allocated before the fork.
+/// Everything the worker needs, allocated before the fork.
 struct Program {
-    candidates: Vec<CString>,
-    argv: Vec<CString>,
-    environment: Vec<CString>,
+    executable: Executable,
     /// Where the starter is: what a relative directory is relative to.
     start: Option<File>,
     directory: CString,
@@ -150,7 +149,7 @@ fn live(io: IoMode, streams: &Streams, mut gate: File, program: &Program) -> Fai
     reset_signals(io);
     Failure {
         stage: Stage::Exec,
-        errno: program.execute(),
+        errno: program.executable.execute(),
     }
 }
 
@@ -171,59 +170,10 @@ impl Program {
         Some(Self {
             start,
             notes,
-            candidates: candidates(spec)?,
-            argv: c_strings(&spec.argv)?,
-            environment: c_strings(&spec.environment)?,
+            executable: Executable::new(&spec.argv, &spec.environment)?,
             directory: CString::new(spec.directory.as_slice()).ok()?,
         })
     }
-
-    /// As `execvp` does it, but with the run's own `PATH`.
-    fn execute(&self) -> Errno {
-        let argv = sys::pointers(&self.argv);
-        let environment = sys::pointers(&self.environment);
-        let mut answer = libc::ENOENT;
-        for path in &self.candidates {
-            match sys::execute(path, &argv, &environment) {
-                libc::ENOEXEC => {
-                    let mut script = vec![c"/bin/sh".as_ptr(), path.as_ptr()];
-                    script.extend_from_slice(&argv[1..]);
-                    return sys::execute(c"/bin/sh", &script, &environment);
-                }
-                // Looked for further along the path; if nothing else is found, this is the answer.
-                libc::EACCES => answer = libc::EACCES,
-                libc::ENOENT | libc::ENOTDIR => {}
-                errno => return errno,
-            }
-        }
-        answer
-    }
-}
-
-/// The paths to try for a program's name.
-fn candidates(spec: &Spec) -> Option<Vec<CString>> {
-    let name = spec.argv.first()?.as_slice();
-    if name.contains(&b'/') || name.is_empty() {
-        return Some(vec![CString::new(name).ok()?]);
-    }
-    let path = spec.environment.iter().find_map(|entry| entry.strip_prefix(b"PATH="));
-    let path = path.unwrap_or(b"/bin:/usr/bin");
-    let join = |directory: &[u8]| {
-        let directory = if directory.is_empty() {
-            b".".as_slice()
-        } else {
-            directory
-        };
-        CString::new([directory, b"/", name].concat()).ok()
-    };
-    path.split(|byte| *byte == b':').map(join).collect()
-}
-
-pub(crate) fn c_strings(strings: &[Vec<u8>]) -> Option<Vec<CString>> {
-    strings
-        .iter()
-        .map(|bytes| CString::new(bytes.as_slice()).ok())
-        .collect()
 }
 
 pub(crate) fn path(bytes: &[u8]) -> &std::path::Path {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::exit::Exit;
+use crate::notify::lease_grace;
 use crate::output::{Page, Report, Style, Text};
 
 /// Look the machine, the home, the store and the runs over; repair what died half-way
@@ -48,7 +49,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Checks> {
     let reaped = match args.fix {
         false => None,
         true => Some(match context.read_if_present()? {
-            Some(host) => reap(&host, act)?,
+            Some(host) => reap(&host, act, lease_grace(context, None))?,
             None => Reaped::default(),
         }),
     };

@@ -23,6 +23,7 @@ pub(crate) mod report;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod runtime;
+pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod submit;

@@ -10,6 +10,7 @@ use crate::app;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
+use crate::notify::lease_grace;
 use crate::output::{Form, Output, Page, Report, Style, Text, compact};
 use crate::parse;
 use crate::queueing::queue_name;
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// End when nothing is ready any more
     #[arg(long)]
     drain: bool,
-    /// From the end of a lease to giving its worker up [default: as the policies say, 20s]
+    /// From the end of a lease to giving its worker up [default: lease_grace of the settings, else as the policies say, 20s]
     #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true)]
     lease_grace: Option<DurationMs>,
     /// Say nothing of what it does
@@ -74,7 +75,7 @@ fn attempt(context: &Context, args: &Args) -> Outcome<Exit> {
             (false, true) => Until::Drained,
             (false, false) => Until::Stopped,
         },
-        grace: args.lease_grace,
+        grace: lease_grace(context, args.lease_grace),
         environment: inherited(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

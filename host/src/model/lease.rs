@@ -198,7 +198,7 @@ fn dependency_met(
     if *awaited == Awaited::Open {
         return None;
     }
-    let summary = "everything it waited for ended with success";
+    let summary = "what it waited for has ended";
     let mut met = step(entity, rule.dependency_met.as_ref()?, summary, reaper());
     met.lease = Some(LeaseStep::free(LeaseChange::Schedule {
         due_at: not_before.filter(|moment| *moment > wall),

@@ -36,6 +36,7 @@ mod retention;
 mod runtime;
 #[cfg(test)]
 mod samples;
+pub mod schedule;
 mod signal;
 mod stale;
 mod time;

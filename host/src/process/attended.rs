@@ -1,29 +1,32 @@
 //! A program that is attended until it ends or its time is over; in the second case nothing it started is left.
 //!
-//! The program is made the reaper of what it starts: whoever loses its parent becomes the program's own child, and so all
+//! The program is made the reaper of what it starts ([`super::leader`]): whoever loses its parent becomes the program's own child, and so all
 //! of it is found by descent as long as the program lives, whatever session, group or environment it moved to. It lives
 //! when the time is over: it is stopped first, what is below it is killed until a look finds nobody, then it is killed
 //! itself. What a program that ended by itself leaves running is its own affair. If we die the program is
 //! killed with us.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Seek as _};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Seek as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{ExitStatus, Stdio};
+use std::os::unix::ffi::OsStrExt as _;
+use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal, setsid};
-use tokio::io::AsyncReadExt as _;
+use runwarden_shim::executable::Executable;
+use rustix::process::WaitIdStatus;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::Child;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::exit::Survivor;
+use super::leader::start_leader;
 use super::spawn::memory_file;
 use super::unheld::{TOKEN_VARIABLE, UnheldSet};
-use super::{PidFd, ProcessError};
+use super::{PidFd, ProcessError, Signal, signal};
 
 /// How much of what a program writes is kept: the end of it.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
@@ -73,24 +76,17 @@ pub async fn attend(program: &Program, limit: Duration) -> Result<Attended, Proc
     let until = Instant::now() + limit;
     let (reader, writer) = io::pipe().map_err(ProcessError::system("make a pipe"))?;
     let mut output = Output::new(reader)?;
-    let token = random_token()?;
-    let mut child = start(program, &token, &writer)?;
+    let mut leader = Leader::start(program, &writer)?;
     drop(writer);
-    let number = child.id().map_or(0, u32::cast_signed);
-    let worker = PidFd::open(number).map_err(ProcessError::system("watch a process"))?;
-    let mut set = Unattended(Some(UnheldSet::led_by(worker, &token)));
-    let end = match timeout_at(until, output.until_end(&mut child)).await {
-        Ok(status) => {
-            set.0 = None;
-            let status = status.map_err(ProcessError::system("wait for a process"))?;
-            ended(status)
+    let watch = watch(&leader.process).map_err(ProcessError::system("watch a process"))?;
+    let end = match timeout_at(until, output.until_end(&watch)).await {
+        Ok(ended) => {
+            let status = ended.and_then(|()| leader.take_end());
+            ended_by(&status.map_err(ProcessError::system("wait for a process"))?)
         }
         Err(_) => {
-            let killing = tokio::task::spawn_blocking(move || set.end()).await;
-            let survivors = killing.map_err(ProcessError::system("kill what a program started"))?;
-            // A process that the kernel does not let go of is reaped later, by the runtime.
-            let _ = timeout(REAP_WITHIN, child.wait()).await;
-            AttendedEnd::OutOfTime(survivors)
+            let killing = tokio::task::spawn_blocking(move || leader.end()).await;
+            AttendedEnd::OutOfTime(killing.map_err(ProcessError::system("kill what a program started"))?)
         }
     };
     Ok(Attended {
@@ -99,44 +95,38 @@ pub async fn attend(program: &Program, limit: Duration) -> Result<Attended, Proc
     })
 }
 
-fn ended(status: ExitStatus) -> AttendedEnd {
-    match status.code() {
+fn watch(process: &PidFd) -> io::Result<AsyncFd<PidFd>> {
+    let process = process.try_clone()?;
+    // SAFETY: `PidFd` owns its descriptor, and neither closes nor replaces it while `AsyncFd` has it.
+    Ok(unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) }?)
+}
+
+fn ended_by(status: &WaitIdStatus) -> AttendedEnd {
+    match status.exit_status() {
         Some(code) => AttendedEnd::Exited(code),
-        None => AttendedEnd::Died(status.signal().unwrap_or_default()),
+        None => AttendedEnd::Died(status.terminating_signal().unwrap_or_default()),
     }
 }
 
-fn start(program: &Program, token: &str, writer: &PipeWriter) -> Result<Child, ProcessError> {
-    let share = || writer.try_clone().map_err(ProcessError::system("copy a pipe"));
-    let (name, arguments) = program.argv.split_first().ok_or_else(|| ProcessError::InvalidCommand {
-        what: "the program".to_owned(),
-        why: "is empty",
-    })?;
-    let mut command = std::process::Command::new(name);
-    command.args(arguments).current_dir("/").env_clear();
-    command.envs(program.environment.iter().map(|(name, value)| (name, value)));
-    command.env(TOKEN_VARIABLE, token);
-    command.stdin(input(program.input.as_deref())?);
-    command.stdout(share()?).stderr(share()?);
-    let prepare = || {
-        setsid()?;
-        set_child_subreaper(Some(getpid()))?;
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        Ok(())
-    };
-    // SAFETY: four system calls, which are async-signal-safe; nothing is allocated and no lock is taken.
-    unsafe { command.pre_exec(prepare) };
-    let mut command = tokio::process::Command::from(command);
-    command.kill_on_drop(true);
-    command.spawn().map_err(ProcessError::file("start", name))
+/// What is executed; none when no process can be given it.
+fn executable(program: &Program, token: &str) -> Option<Executable> {
+    let mut variables: BTreeMap<&OsStr, &OsStr> = BTreeMap::new();
+    variables.extend(program.environment.iter().map(|(name, value)| (&**name, &**value)));
+    variables.insert(TOKEN_VARIABLE.as_ref(), token.as_ref());
+    let variable = |(name, value): (&OsStr, &OsStr)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let environment: Vec<_> = variables.into_iter().map(variable).collect();
+    let argv: Vec<_> = program.argv.iter().map(|word| word.as_bytes().to_vec()).collect();
+    Executable::new(&argv, &environment)
 }
 
 /// A file in memory, so that nobody waits for a program that does not read.
-fn input(bytes: Option<&[u8]>) -> Result<Stdio, ProcessError> {
-    let Some(bytes) = bytes else { return Ok(Stdio::null()) };
+fn input(bytes: Option<&[u8]>) -> Result<File, ProcessError> {
+    let Some(bytes) = bytes else {
+        return File::open("/dev/null").map_err(ProcessError::file("open", "/dev/null"));
+    };
     let mut memory = memory_file(bytes)?;
     memory.rewind().map_err(ProcessError::system("fill a memory file"))?;
-    Ok(Stdio::from(memory))
+    Ok(memory)
 }
 
 /// What no other program's environment has.
@@ -147,30 +137,70 @@ fn random_token() -> Result<String, ProcessError> {
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
-/// A set that nobody attends any more once this is dropped: it is killed then.
-struct Unattended(Option<UnheldSet>);
+/// A program whose end is not taken yet, and what it started. Dropped, all of it is killed.
+struct Leader {
+    process: PidFd,
+    /// None when there is nothing to kill any more.
+    set: Option<UnheldSet>,
+}
 
-impl Unattended {
+impl Leader {
+    fn start(program: &Program, writer: &PipeWriter) -> Result<Self, ProcessError> {
+        let token = random_token()?;
+        let executable = executable(program, &token).ok_or_else(|| ProcessError::InvalidCommand {
+            what: "the program".to_owned(),
+            why: "is empty, or a string has a NUL byte",
+        })?;
+        let input = input(program.input.as_deref())?;
+        let name = program.argv.first().map(OsString::as_os_str).unwrap_or_default();
+        let process = start_leader(&executable, input, writer).map_err(ProcessError::file("start", name))?;
+        match process.try_clone() {
+            Ok(worker) => Ok(Self {
+                process,
+                set: Some(UnheldSet::led_by(worker, &token)),
+            }),
+            Err(error) => {
+                let _ = signal(&process, Signal::KILL).map(|_| process.reap());
+                Err(ProcessError::system("watch a process")(error))
+            }
+        }
+    }
+
+    /// What the program ended with, once it has.
+    fn take_end(&mut self) -> io::Result<WaitIdStatus> {
+        self.set = None;
+        self.process.reap()
+    }
+
     /// Kills everything; who is left after [`KILL_WITHIN`]. Blocks.
     fn end(mut self) -> Vec<Survivor> {
-        let set = self.0.take();
-        set.map_or_else(Vec::new, |mut set| set.end_within(KILL_WITHIN))
+        self.kill()
+    }
+
+    fn kill(&mut self) -> Vec<Survivor> {
+        let Some(mut set) = self.set.take() else {
+            return Vec::new();
+        };
+        let survivors = set.end_within(KILL_WITHIN);
+        if self.process.wait_for_exit(REAP_WITHIN).unwrap_or(false) {
+            let _ = self.process.reap(); // nobody asks how it ended
+        } else if let Ok(process) = self.process.try_clone() {
+            // The kernel does not let go of it: whoever waits for that does nothing else.
+            let _ = thread::Builder::new().spawn(move || process.reap());
+        }
+        survivors
     }
 }
 
-impl Drop for Unattended {
+impl Drop for Leader {
     fn drop(&mut self) {
-        if let Some(set) = &mut self.0 {
-            set.end_within(KILL_WITHIN);
-        }
+        self.kill();
     }
 }
 
 /// What a program writes, its end kept.
 struct Output {
     receiver: Receiver,
-    /// The same pipe, read when the program has ended and nothing is waited for.
-    remainder: File,
     state: Stream,
     kept: Vec<u8>,
 }
@@ -184,26 +214,25 @@ enum Stream {
 
 impl Output {
     fn new(reader: PipeReader) -> Result<Self, ProcessError> {
-        let share = ProcessError::system("share a pipe");
-        let descriptor = OwnedFd::from(reader);
-        let remainder = File::from(descriptor.try_clone().map_err(share)?);
+        let receiver = Receiver::from_owned_fd(OwnedFd::from(reader));
         Ok(Self {
-            receiver: Receiver::from_owned_fd(descriptor).map_err(ProcessError::system("watch a pipe"))?,
-            remainder,
+            receiver: receiver.map_err(ProcessError::system("watch a pipe"))?,
             state: Stream::Open,
             kept: Vec::new(),
         })
     }
 
     /// Reads until the program has ended, whoever else holds the pipe.
-    async fn until_end(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
-        let mut part = vec![0; OUTPUT_BYTES_MAX];
+    async fn until_end(&mut self, program: &AsyncFd<PidFd>) -> io::Result<()> {
         loop {
             tokio::select! {
                 biased;
-                status = child.wait() => return status,
-                read = self.receiver.read(&mut part), if self.state == Stream::Open => match read {
-                    Ok(length) if length > 0 => self.keep(&part[..length]),
+                ended = program.readable() => return ended.map(drop),
+                read = self.receiver.read_buf(&mut self.kept), if self.state == Stream::Open => match read {
+                    // Not each time: what is kept moves.
+                    Ok(length) if length > 0 => if self.kept.len() > 2 * OUTPUT_BYTES_MAX {
+                        drop_beginning(&mut self.kept);
+                    },
                     Ok(_) | Err(_) => self.state = Stream::Closed,
                 },
             }
@@ -212,27 +241,20 @@ impl Output {
 
     /// With what is in the pipe and was not read.
     fn rest(mut self) -> Vec<u8> {
-        let mut part = vec![0; OUTPUT_BYTES_MAX];
-        let mut left = OUTPUT_BYTES_MAX;
-        while left > 0 {
-            match self.remainder.read(&mut part[..left]) {
-                Ok(0) => break,
-                Ok(length) => {
-                    self.keep(&part[..length]);
-                    left -= length;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
+        // Nothing is waited for: whoever else holds the pipe may write more.
+        if let Ok(descriptor) = self.receiver.into_nonblocking_fd() {
+            let _ = File::from(descriptor)
+                .take(OUTPUT_BYTES_MAX as u64)
+                .read_to_end(&mut self.kept);
         }
+        drop_beginning(&mut self.kept);
         self.kept
     }
+}
 
-    fn keep(&mut self, part: &[u8]) {
-        self.kept.extend_from_slice(part);
-        let surplus = self.kept.len().saturating_sub(OUTPUT_BYTES_MAX);
-        self.kept.drain(..surplus);
-    }
+fn drop_beginning(kept: &mut Vec<u8>) {
+    let surplus = kept.len().saturating_sub(OUTPUT_BYTES_MAX);
+    kept.drain(..surplus);
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod finishing;
 mod hangup;
 mod identity;
 mod inside;
+mod leader;
 mod living;
 mod locks;
 mod logout;

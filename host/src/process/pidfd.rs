@@ -1,11 +1,13 @@
 //! A process held by descriptor: the only thing that is ever signalled.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal, waitid,
+};
 
 use super::ProcessError;
 
@@ -109,6 +111,25 @@ impl PidFd {
             descriptor: pidfd_open(number, PidfdFlags::empty())?,
             pid,
         })
+    }
+
+    /// The same process, by another descriptor.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            descriptor: self.descriptor.try_clone()?,
+            pid: self.pid,
+        })
+    }
+
+    /// Waits for a child of ours to end and takes its end. Blocks for as long as it lives.
+    pub(super) fn reap(&self) -> io::Result<WaitIdStatus> {
+        loop {
+            match waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED) {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
     }
 
     /// The process's number, for people and for `/proc`.
@@ -219,6 +240,12 @@ struct RawHandle {
 impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
+    }
+}
+
+impl AsRawFd for PidFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
     }
 }
 

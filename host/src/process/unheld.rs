@@ -116,20 +116,19 @@ impl UnheldSet {
             let _ = signal(worker, Signal::STOP);
         }
         loop {
-            let living = match self.look() {
-                Look::Empty(_) => return Vec::new(),
-                Look::Living(living) => living,
+            let (extent, living) = self.find();
+            let Look::Living(living) = self.told(extent, living) else {
+                return Vec::new();
             };
             let leader = self.leader();
             let is_late = Instant::now() >= until;
-            if is_late || living.iter().all(|member| Some(member.pid) == leader) {
+            let is_alone = extent == Extent::Whole && living.iter().all(|member| Some(member.pid) == leader);
+            if is_late || is_alone {
                 self.kill();
             } else {
                 self.kill_below();
             }
-            let killed = self.search.members().map(|(_, member)| &member.process);
-            let first = killed.min_by_key(|process| Some(process.pid()) == leader);
-            let _ = first.map(|process| process.wait_for_exit(LOOK_AGAIN_AFTER));
+            self.wait_for_one(|pid| is_late || is_alone || Some(pid) != leader);
             if is_late {
                 return match self.look() {
                     Look::Empty(_) => Vec::new(),
@@ -147,18 +146,41 @@ impl UnheldSet {
         }
     }
 
+    /// Waits a moment for one of those that were killed, if any was.
+    fn wait_for_one(&self, was_killed: impl Fn(i32) -> bool) {
+        let killed = self.search.members().find(|(pid, _)| was_killed(*pid));
+        let _ = killed.map(|(_, member)| member.process.wait_for_exit(LOOK_AGAIN_AFTER));
+    }
+
     fn leader(&self) -> Option<i32> {
         self.search.worker().map(PidFd::pid)
     }
 
     /// Looks at every process once, then at those that started meanwhile, until there are none.
     pub fn look(&mut self) -> Look {
+        let (extent, living) = self.find();
+        self.told(extent, living)
+    }
+
+    /// Who lives, and whether everybody was seen.
+    fn find(&mut self) -> (Extent, Vec<Survivor>) {
         let (cgroup, spared) = (&self.cgroup, &self.spared);
-        let extent = self.search.look(&Marks {
+        let mut extent = self.search.look(&Marks {
             listed: &|| cgroup_members(cgroup.as_deref()),
             is_other: &|pid, _| is_one_of(spared, pid),
         });
-        let living: Vec<Survivor> = self.search.members().map(survivor).collect();
+        let seen = self.search.members();
+        let mut living = Vec::new();
+        for (pid, member) in seen {
+            match member.process.is_over() {
+                true => extent = Extent::Behind,
+                false => living.push(survivor((pid, member))),
+            }
+        }
+        (extent, living)
+    }
+
+    fn told(&self, extent: Extent, living: Vec<Survivor>) -> Look {
         match (living.is_empty(), self.is_unpopulated()) {
             (true, Some(true)) => Look::Empty(PROOF_CGROUP),
             (true, None) if extent == Extent::Whole => Look::Empty(PROOF_SCAN),

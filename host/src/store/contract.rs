@@ -3,6 +3,7 @@
 
 mod outbox;
 mod queue;
+mod schedules;
 mod waiting;
 
 use std::any::Any;
@@ -76,6 +77,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         .chain(outbox::PROMISES)
         .chain(queue::PROMISES)
         .chain(waiting::PROMISES)
+        .chain(schedules::PROMISES)
     {
         let subject = make();
         promise(&subject);

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::{
     Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Boot, Component, ComponentRecord,
-    Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, HistoryQuery, JournalPage, Lookup,
-    NewRun, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState, ReadyQuery, Removed, Renewal, Renewed, Rows,
-    RuntimeAdded, RuntimeUpdate, Scope, StagedQuery, Store, StoreError, Upkeep, Work, Worker,
+    Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage,
+    KeptSchedule, Lookup, NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState,
+    ReadyQuery, Removed, Renewal, RenewalDelays, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope,
+    StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
@@ -179,14 +180,13 @@ impl<S: Store> Queue for FaultyStore<S> {
         staged_due(query: &StagedQuery) -> Vec<Entity>;
         next_staged_due(stage: Stage) -> Option<Timestamp>;
         renew(renewals: &[Renewal]) -> Vec<Renewed>;
-        renewal_delays() -> Vec<(Option<i64>, u64)>;
+        renewal_delays() -> RenewalDelays;
         dependencies(row: &Entity) -> Vec<Dependency>;
-        awaiting_ended(limit: usize) -> Vec<Entity>;
+        awaiting_ended(after_row: i64, limit: usize) -> Vec<Entity>;
         looked_at(row: &Entity, seen: &[Dependency]) -> ();
         queues() -> Vec<QueueState>;
         put_queue(queue: &QueueSetup, event: &AdminEvent) -> ();
         put_worker(worker: &Worker) -> ();
-        drop_worker(holder: &str) -> ();
         forget_workers(before: Timestamp) -> usize;
         workers() -> Vec<Worker>;
         worker(holder: &str) -> Option<Worker>;
@@ -194,6 +194,20 @@ impl<S: Store> Queue for FaultyStore<S> {
         keep_steady_offset(boot: &Boot, offset_ms: i64) -> i64;
         late_writes() -> u64;
         successor(row: &Entity) -> Option<Entity>;
+    }
+}
+
+impl<S: Store> Schedules for FaultyStore<S> {
+    calls! {
+        add_schedule(new: &KeptSchedule, event: &AdminEvent) -> bool;
+        schedules(name: Option<&str>) -> Vec<KeptSchedule>;
+        due_schedules(now: Timestamp) -> Vec<KeptSchedule>;
+        next_fire() -> Option<Timestamp>;
+        steer_schedule(name: &str, steering: Steering, event: &AdminEvent) -> bool;
+        drop_schedule(name: &str, event: &AdminEvent) -> bool;
+        occurrences(name: &str, limit: usize) -> Vec<Occurrence>;
+        running_occurrences(name: &str, limit: usize) -> Vec<Entity>;
+        fire(fire: &Fire) -> Fired;
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod outbox;
 mod queue;
+mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,6 +52,7 @@ struct State {
     activations: Vec<Activation>,
     outbox: outbox::Kept,
     queue: queue::Kept,
+    schedules: schedules::Kept,
 }
 
 #[derive(Clone, Debug)]
@@ -236,6 +238,10 @@ impl State {
         let awaited: Vec<(i64, Option<bool>)> = awaited;
         let entity = self.add(&new.entity, &new.row, new.event.as_ref())?;
         let row = entity.row;
+        let before = new.entity.chain_parent.as_ref().and_then(|id| self.ids.get(id));
+        if let Some(before) = before.copied() {
+            self.take_over(before, &entity);
+        }
         self.await_all(row, &awaited);
         self.links.extend(parents.into_iter().map(|parent| (parent, row)));
         self.plan(&entity, &new.planned)?;
@@ -268,6 +274,9 @@ impl State {
         self.append(row, event)?;
         self.ids.insert(entity.reference.id.clone(), entity.row);
         self.entities.insert(entity.row, entity.clone());
+        if let Some(before) = &entity.chain_parent {
+            self.take_over_occurrence(before, entity.row);
+        }
         Ok(entity)
     }
 
@@ -431,6 +440,7 @@ impl State {
         self.forget_dependencies(row);
         self.keys.retain(|(scope, _), _| *scope != row);
         self.forget_dispatch(row);
+        self.forget_occurrence(row);
         self.record(std::slice::from_ref(event));
         Step::Wrote(Removed::Gone)
     }

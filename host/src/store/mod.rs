@@ -17,6 +17,7 @@ mod outbox;
 mod property;
 mod queue;
 mod records;
+mod schedules;
 mod sqlite;
 
 pub use error::StoreError;
@@ -27,20 +28,21 @@ pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
 pub use queue::{
     Boot, Dependency, HeldLease, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal,
-    Renewed, StagePlace, StagedQuery, Successor, Worker,
+    RenewalDelays, Renewed, StagePlace, StagedQuery, Successor, Worker,
 };
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
     RuntimeUpdate, Scope, Upkeep, Work,
 };
+pub use schedules::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering};
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
 use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
-pub trait Store: Outbox + Queue {
+pub trait Store: Outbox + Queue + Schedules {
     /// The store's own random name, of which event ids are made; drawn once when the store is made.
     fn name(&self) -> &str;
 
@@ -51,7 +53,8 @@ pub trait Store: Outbox + Queue {
     fn data_version(&self) -> Result<i64, StoreError>;
 
     /// Makes an entity with its first history row, links, and what it brings along (work, a runtime row, what it waits
-    /// for): one commit. Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s
+    /// for): one commit. An attempt that follows another one is linked below the same entities, and whoever still waits for
+    /// that one waits for it. Nothing is written unless the answer is [`Created::New`]. Judged in the order of [`Created`]'s
     /// other answers.
     ///
     /// # Errors

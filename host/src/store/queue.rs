@@ -43,7 +43,7 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// The store cannot be read.
-    fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError>;
+    fn renewal_delays(&self) -> Result<RenewalDelays, StoreError>;
 
     /// What a row waits for, or waited for, in order of creation. Work that another attempt followed is waited for in its
     /// last one.
@@ -52,15 +52,15 @@ pub trait Queue: Send + Sync {
     /// The store cannot be read.
     fn dependencies(&self, row: &Entity) -> Result<Vec<Dependency>, StoreError>;
 
-    /// Rows that have not ended and wait for work of which some has ended since they were last looked at, oldest first, at
-    /// most `limit` of them.
+    /// Rows that have not ended and wait for work of which some has ended since they were last looked at: at most `limit`
+    /// of them after a row number, oldest first, so that a sweep ends whatever it finds.
     ///
     /// # Errors
     /// The store cannot be read.
-    fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError>;
+    fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError>;
 
     /// Notes that a row was looked at: what was `seen` to have ended is no news for it any more. What ended after that
-    /// stays news.
+    /// stays news, and so does everything when the row is not as it was: it is looked at again.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -84,12 +84,6 @@ pub trait Queue: Send + Sync {
     /// # Errors
     /// The store failed; nothing was written.
     fn put_worker(&self, worker: &Worker) -> Result<(), StoreError>;
-
-    /// Takes a worker away; one that is not there changes nothing.
-    ///
-    /// # Errors
-    /// The store failed; nothing was written.
-    fn drop_worker(&self, holder: &str) -> Result<(), StoreError>;
 
     /// Takes workers away that stopped before that moment and that no row that is held names; how many.
     ///
@@ -137,6 +131,15 @@ pub trait Queue: Send + Sync {
 
 /// Upper limits of the histogram of renewals' delays, in milliseconds: from a quick commit to the bundled lease.
 pub const RENEWAL_DELAY_LIMITS: [i64; 10] = [5, 20, 100, 500, 1_000, 5_000, 15_000, 50_000, 100_000, 300_000];
+
+/// How late renewals were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenewalDelays {
+    /// How many for each upper limit in milliseconds, none for all above; each counted once.
+    pub counts: Vec<(Option<i64>, u64)>,
+    /// How late all of them were together, in milliseconds.
+    pub total_ms: u64,
+}
 
 /// Which rows a worker asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::verbs::outbox::plan;
 use crate::verbs::transition::other_command;
 
 /// How often a drawn id is drawn again when it is taken.
-const DRAWS_MAX: usize = 4;
+pub(crate) const DRAWS_MAX: usize = 4;
 
 /// An entity that was made.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,24 +74,7 @@ pub(crate) fn make(
 ) -> Result<Made, Error> {
     let mut command = command.clone();
     for draw in 1.. {
-        let mut new = decide_creation(
-            &selected.lifecycle,
-            &selected.pin,
-            &command,
-            host.store().name(),
-            host.now(),
-        )?;
-        new.event = event(&selected.lifecycle, &new);
-        if let Some(event) = &new.event {
-            let (planned, audit) = plan(host, &new.entity.reference, &new.entity.notify, event)?;
-            new.planned = planned;
-            new.admin = audit;
-        }
-        let key = command.idempotency_key.as_ref();
-        new.key = key.map(|key| KeyUse {
-            key: key.clone(),
-            command_digest: digest(&command),
-        });
+        let new = decided(host, &command, selected)?;
         crash::point("create.decided");
         let run = run(&new);
         match host.store().create(&new, run.as_ref())? {
@@ -141,6 +124,29 @@ pub(crate) fn make(
         }
     }
     unreachable!("the loop draws a bounded number of ids")
+}
+
+/// Everything that the commit of a creation contains: decided, with its event and what that is to tell.
+pub(crate) fn decided(host: &Host, command: &Create, selected: &Selected) -> Result<NewEntity, Error> {
+    let mut new = decide_creation(
+        &selected.lifecycle,
+        &selected.pin,
+        command,
+        host.store().name(),
+        host.now(),
+    )?;
+    new.event = event(&selected.lifecycle, &new);
+    if let Some(event) = &new.event {
+        let (planned, audit) = plan(host, &new.entity.reference, &new.entity.notify, event)?;
+        new.planned = planned;
+        new.admin = audit;
+    }
+    let key = command.idempotency_key.as_ref();
+    new.key = key.map(|key| KeyUse {
+        key: key.clone(),
+        command_digest: digest(command),
+    });
+    Ok(new)
 }
 
 /// That the lease a run was to be made for is not current any more.

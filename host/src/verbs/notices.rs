@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{BoundHandler, HANDLER_KIND, HandlerDescriptor, Invalid, Layer, NotifyDiagnostic, NotifySettings};
+use crate::model::{
+    BoundHandler, DurationMs, HANDLER_KIND, HandlerDescriptor, Invalid, Layer, NotifyDiagnostic, NotifySettings,
+};
 use crate::notify::settings::{
     Asked, Chosen, Component, Decided, Files, LayerSettings, NotNamed, Problem, Spec, bind, read_global, read_project,
     resolve,
@@ -68,6 +70,14 @@ pub fn notices(host: &Host, files: &Files, asked: &Asked) -> Result<Notices, Err
         }
     }
     Ok(notices)
+}
+
+/// From the lapse of a lease to the fence, as the settings files have it, the project's first; and what is wrong with them.
+pub fn lease_grace(files: &Files) -> (Option<DurationMs>, Vec<String>) {
+    let layers = layers(files, &[]);
+    let grace = layers.iter().find_map(|layer| layer.lease_grace);
+    let problems = layers.into_iter().flat_map(|layer| layer.problems);
+    (grace, problems.map(|problem| problem.message).collect())
 }
 
 /// Whether the run itself asks for the handler of that name.

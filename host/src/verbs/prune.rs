@@ -14,7 +14,7 @@ pub use report::{PruneItem, PruneKind, PruneOutcome, PruneReport};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Bytes, Hold, Protected, Retention, Shim};
+use crate::model::{Actor, AdminEvent, Bytes, Hold, Protected, Retention, Shim, Timestamp};
 use crate::process::{Emptied, Found, RunDir, remove_tree};
 use crate::store::Journal;
 use crate::verbs::inventory::{Node, directories_doubt, protected, run_directory_doubt};
@@ -75,6 +75,12 @@ pub(crate) fn prune_while(
         for item in side_by_side(batch, step) {
             items.extend(item.transpose()?);
         }
+    }
+    if goes_on() {
+        // Rows of workers are no records by themselves: they are kept for as long as records may name them.
+        let records = asked.retention.records.as_ms();
+        let before = Timestamp::from_ms(host.now().as_ms().saturating_sub(records));
+        host.store().forget_workers(before)?;
     }
     host.wake();
     Ok(PruneReport { items, notes })
@@ -183,4 +189,55 @@ fn remove_stray(host: &Host, asked: &Pruning, item: &PruneItem, found: &Found) -
         Ok(Emptied::Removed { .. } | Emptied::Absent) => PruneOutcome::Done,
         Err(error) => PruneOutcome::Kept(in_words(&error)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::host::Config;
+    use crate::policy::Limits;
+    use crate::store::samples::{moment, worker};
+    use crate::store::{MemoryStore, Worker};
+
+    #[test]
+    fn a_worker_that_stopped_goes_when_records_of_its_time_do() {
+        let home = tempfile::tempdir().unwrap();
+        let records = Retention::STANDARD.records.as_ms();
+        let config = Config {
+            home: home.path().to_owned(),
+            database: None,
+            limits: Limits::DEFAULT,
+            clock: Clock::Set(Arc::new(AtomicI64::new(moment(records + 10).as_ms()))),
+            compiler: None,
+            program: "/nonexistent".into(),
+            shim: &[],
+            variable: |_| None,
+        };
+        let host = Host::with_store(config, Arc::new(MemoryStore::named("pruned01")));
+        for (holder, stopped_at) in [("old", Some(9)), ("young", Some(10)), ("at-work", None)] {
+            let stopped_at = stopped_at.map(moment);
+            host.store()
+                .put_worker(&Worker {
+                    stopped_at,
+                    ..worker(holder)
+                })
+                .unwrap();
+        }
+        let asked = Pruning {
+            retention: Retention::STANDARD,
+            actor: Actor::new("operator", "tests"),
+            protected: Vec::new(),
+        };
+        plan_prune(&host, &asked).unwrap();
+        assert!(host.store().worker("old").unwrap().is_some());
+        prune(&host, &asked).unwrap();
+        let left = ["old", "young", "at-work"].map(|holder| host.store().worker(holder).unwrap().is_some());
+        assert_eq!(left, [false, true, true]);
+    }
 }

@@ -4,6 +4,7 @@
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::model::DurationMs;
 use crate::verbs::lease::{Keeping, Kept, keep};
 use crate::verbs::repair::{Act, Repaired, repair_all};
 
@@ -16,13 +17,14 @@ pub struct Reaped {
     pub kept: Vec<Kept>,
 }
 
-/// Looks at everything that has not ended, and does what follows; each decision is written with what it acted on.
+/// Looks at everything that has not ended, and does what follows; each decision is written with what it acted on. `grace` is
+/// from the lapse of a lease to the fence, in place of what the policies say.
 ///
 /// # Errors
 /// The store cannot be read. What fails for one is in the report.
-pub fn reap(host: &Host, act: Act) -> Result<Reaped, Error> {
+pub fn reap(host: &Host, act: Act, grace: Option<DurationMs>) -> Result<Reaped, Error> {
     Ok(Reaped {
         repaired: repair_all(host, act)?,
-        kept: keep(host, Keeping { grace: None, act })?,
+        kept: keep(host, Keeping { grace, act })?,
     })
 }

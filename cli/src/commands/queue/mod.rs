@@ -9,7 +9,7 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// See and steer queues: list, pause, resume, limit; renew a lease, confirm that a lost worker is stopped
+/// See and steer queues: list, pause, resume, limit; renew leases, confirm lost workers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

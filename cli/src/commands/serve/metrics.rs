@@ -1,12 +1,15 @@
 //! `/metrics`: what the service did and what waits, as Prometheus and others read it (OpenMetrics text).
 
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use runwarden_host::model::{DurationMs, Stage, Timestamp};
+use runwarden_host::store::RenewalDelays;
 use runwarden_host::verbs::Service;
 use runwarden_host::{Error, Host};
 
@@ -130,21 +133,32 @@ fn queues(registry: &mut Registry, host: &Host) -> Result<(), Error> {
         ("workers", "Workers that are at work"),
         store.workers()?.len() as u64,
     );
-    delays(registry, &store.renewal_delays()?);
+    registry.register_with_unit(
+        "lease_renewal_delay",
+        "How late renewals of leases came, over the life of the store",
+        Unit::Seconds,
+        Delays(store.renewal_delays()?),
+    );
     Ok(())
 }
 
 /// How late renewals were, over the life of the store: what the grace has to cover.
-fn delays(registry: &mut Registry, counts: &[(Option<i64>, u64)]) {
-    let renewals = Family::<Labels, Counter>::default();
-    let mut sum = 0;
-    for (limit, count) in counts {
-        sum += count;
-        let limit = limit.map_or_else(|| "+Inf".to_owned(), |ms| seconds(DurationMs::from_ms(ms)).to_string());
-        renewals.get_or_create(&vec![("within_seconds", limit)]).inc_by(sum);
+#[derive(Debug)]
+struct Delays(RenewalDelays);
+
+impl EncodeMetric for Delays {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let RenewalDelays { counts, total_ms } = &self.0;
+        let limit = |limit: Option<i64>| limit.map_or(f64::MAX, |ms| seconds(DurationMs::from_ms(ms)));
+        let buckets: Vec<(f64, u64)> = counts.iter().map(|(at, count)| (limit(*at), *count)).collect();
+        let sum = seconds(DurationMs::from_ms(signed(*total_ms)));
+        let count = counts.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
-    let help = "Renewals of leases that came at most so long after their time, over the life of the store";
-    registry.register("lease_renewals", help, renewals);
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
 }
 
 type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
@@ -171,6 +185,16 @@ fn work(registry: &mut Registry, service: &Service) {
         registry,
         ("ends", "Ends that were recorded for finishing commands"),
         service.ends(),
+    );
+    counter(
+        registry,
+        ("fired", "Fire times of schedules that were submitted"),
+        service.fired(),
+    );
+    counter(
+        registry,
+        ("fire_skips", "Times that skipped fire times of schedules were recorded"),
+        service.skipped(),
     );
     counter(
         registry,

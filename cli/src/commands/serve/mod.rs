@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::parse;
 use crate::queueing::queue_name;
 
-/// Deliver notices, keep queues, repair what died, keep things in bounds; run what is queued
+/// Deliver notices, keep queues, fire schedules, repair what died; run what is queued
 ///
 /// Nothing needs it: commands do each of these for what they touch. With it up, notices are sent at once and tried again when
 /// they are due, runs whose shim was killed are found, and retention needs no cron.
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// With --slots: take from this queue; several: from any of them [default: all]
     #[arg(long = "queue", value_name = "Q", value_parser = queue_name, requires = "slots")]
     queues: Vec<String>,
-    /// From the end of a lease to giving its worker up [default: as the policies say, 20s]
+    /// From the end of a lease to giving its worker up [default: lease_grace of the settings, else as the policies say, 20s]
     #[arg(long, value_name = "D", value_parser = parse::duration, allow_negative_numbers = true)]
     lease_grace: Option<DurationMs>,
     /// One pass of everything, then end

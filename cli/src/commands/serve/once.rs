@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::context::{Context, precious};
 use crate::errors::Outcome;
 use crate::exit::Exit;
+use crate::notify::lease_grace;
 use crate::output::{Page, Report, Style, Text};
 
 /// What came of it; none when a service does it.
@@ -18,7 +19,7 @@ pub(super) fn execute(context: &Context) -> Outcome<Once> {
     if is_served(&host.config().database_path()) {
         return Ok(Once(None));
     }
-    Ok(Once(Some(serve_once(&host, &precious()))))
+    Ok(Once(Some(serve_once(&host, &precious(), lease_grace(context, None)))))
 }
 
 impl Report for Once {
@@ -33,6 +34,7 @@ impl Report for Once {
             "repaired": pass.repaired,
             "kept": pass.kept,
             "delivered": pass.delivered.json(),
+            "fired": {"submitted": pass.fired.submitted, "skipped": pass.fired.skipped},
             "pruned": pass.pruned,
             "problems": pass.problems.iter().map(problem).collect::<Vec<_>>(),
         })
@@ -45,6 +47,8 @@ impl Report for Once {
         let mut text = pass.delivered.text(page);
         let counts = [
             (pass.repaired, "repaired"),
+            (pass.fired.submitted, "submitted by schedules"),
+            (pass.fired.skipped, "skipped by schedules"),
             (pass.kept, "done that was due for queued work"),
             (pass.pruned, "taken away by retention"),
         ];

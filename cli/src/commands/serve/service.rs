@@ -15,6 +15,7 @@ use super::{Args, http};
 use crate::context::{Context, precious};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
+use crate::notify::lease_grace;
 use crate::signals::Signals;
 use crate::work::{inherited, machine};
 
@@ -41,7 +42,7 @@ fn up((context, args): (&Context, &Args), host: &Arc<Host>, runtime: &Runtime, l
     let service = Arc::new(Service::new(move |line: &str| output.warn(line)));
     let answers = http::answer(listener, Arc::clone(host), Arc::clone(&service));
     let (at_work, working) = (Arc::clone(&service), Arc::clone(host));
-    let labour = labour(args);
+    let labour = labour(context, args);
     let has_slots = labour.worker.is_some();
     let parts = runtime.spawn_blocking(move || serve(&working, &at_work, (&precious(), &labour)));
     let said = context.output.report(&presence, &context.page());
@@ -53,19 +54,17 @@ fn up((context, args): (&Context, &Args), host: &Arc<Host>, runtime: &Runtime, l
 }
 
 /// What the service does for queued work.
-fn labour(args: &Args) -> Labour {
+fn labour(context: &Context, args: &Args) -> Labour {
+    let grace = lease_grace(context, args.lease_grace);
     let worker = args.slots.map(|slots| WorkerOptions {
         name: machine(),
         slots: usize::from(slots),
         queues: args.queues.clone(),
         until: Until::Stopped,
-        grace: args.lease_grace,
+        grace,
         environment: inherited(),
     });
-    Labour {
-        grace: args.lease_grace,
-        worker,
-    }
+    Labour { grace, worker }
 }
 
 /// One serves a store; what is there dies with its process, however that ends.

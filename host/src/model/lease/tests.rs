@@ -464,83 +464,50 @@ fn a_lapse_that_was_overtaken_by_a_renewal_is_a_conflict() {
     }
 }
 
+/// Under a version, an attempt ends so when so many may be made: what is written.
+fn check_end(version: &str, (ending, seen): (Ending, Ended), attempts: i64, written_as: (&str, &str)) {
+    let lifecycle = lifecycle(version);
+    let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w1");
+    let command = ended_at_once(&lifecycle, &row, attempts, &end(&lifecycle, ending, seen)).unwrap();
+    let over = written(&lifecycle, &row, &command);
+    let found = (over.status.as_str(), over.reason.code.as_str());
+    assert_eq!(found, written_as, "{version} {ending:?}");
+    assert_eq!(command.actor, Actor::new("executor", "w1"));
+    let holder = over.structural.leased_by.as_deref();
+    if over.terminal {
+        assert_eq!((over.fence, holder, stage_of(&over)), (1, Some("w1"), None));
+        assert_eq!(
+            over.structural.ended_at,
+            Some(wall(0)),
+            "its end is written like any other"
+        );
+    } else {
+        assert_eq!((over.fence, holder, stage_of(&over)), (2, None, Some(Stage::Later)));
+        let tells = |evidence: &Value| evidence["attempt_ended_as"].is_object();
+        assert!(over.reason.evidence.iter().any(tells), "how the attempt ended is told");
+    }
+}
+
 #[test]
 fn an_attempt_that_ends_is_the_end_of_its_row_unless_another_is_left() {
-    // Version, how it ended, attempts, and the status and code that are written.
-    let killed = (Ending::Killed, Ended::Signalled(15));
     let exited = |code: i64| (Ending::Natural, Ended::Exited(code));
-    let rows = [
-        ("1.0.0", exited(0), 3, "completed", "run.completed.ok"),
-        ("1.0.0", exited(7), 3, "failed", "run.failed.exit_nonzero"),
-        ("2.0.0", exited(0), 3, "completed", "run.completed.ok"),
-        ("2.0.0", exited(7), 3, "retry_wait", "run.retry_wait.backoff"),
-        ("2.0.0", exited(7), 1, "failed", "run.failed.exit_nonzero"),
-        (
-            "2.0.0",
-            (Ending::TimedOut, Ended::Signalled(9)),
-            3,
-            "retry_wait",
-            "run.retry_wait.backoff",
-        ),
-        (
-            "2.0.0",
-            (Ending::TimedOut, Ended::Signalled(9)),
-            1,
-            "timed_out",
-            "run.timed_out.deadline",
-        ),
-        (
-            "2.0.0",
-            (Ending::HostRestarted, Ended::Unobserved),
-            3,
-            "retry_wait",
-            "run.retry_wait.backoff",
-        ),
-        (
-            "2.0.0",
-            (Ending::Natural, Ended::Unobserved),
-            1,
-            "failed",
-            "run.failed.orphaned_parent",
-        ),
-        ("2.0.0", killed, 3, "cancelled", "run.cancelled.manual_kill"),
-        (
-            "2.0.0",
-            (Ending::HungUp, Ended::Signalled(1)),
-            3,
-            "cancelled",
-            "run.cancelled.hangup",
-        ),
-    ];
-    for (version, (ending, seen), attempts, status, code) in rows {
-        let lifecycle = lifecycle(version);
-        let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w1");
-        let command = ended_at_once(&lifecycle, &row, attempts, &end(&lifecycle, ending, seen)).unwrap();
-        let over = written(&lifecycle, &row, &command);
-        assert_eq!(
-            (over.status.as_str(), over.reason.code.as_str()),
-            (status, code),
-            "{version} {ending:?}"
-        );
-        assert_eq!(command.actor, Actor::new("executor", "w1"));
-        if over.terminal {
-            assert_eq!((over.fence, over.structural.leased_by.as_deref()), (1, Some("w1")));
-            assert_eq!(
-                over.structural.ended_at,
-                Some(wall(0)),
-                "its end is written like any other"
-            );
-        } else {
-            assert_eq!((over.fence, &over.structural.leased_by), (2, &None));
-            assert_eq!(stage_of(&over), Some(Stage::Later));
-            assert!(
-                over.reason
-                    .evidence
-                    .iter()
-                    .any(|evidence| evidence["attempt_ended_as"].is_object())
-            );
-        }
-    }
+    let timed_out = (Ending::TimedOut, Ended::Signalled(9));
+    let (completed, failed) = (("completed", "run.completed.ok"), ("failed", "run.failed.exit_nonzero"));
+    let again = ("retry_wait", "run.retry_wait.backoff");
+    check_end("1.0.0", exited(0), 3, completed);
+    check_end("1.0.0", exited(7), 3, failed);
+    check_end("2.0.0", exited(0), 3, completed);
+    check_end("2.0.0", exited(7), 3, again);
+    check_end("2.0.0", exited(7), 1, failed);
+    check_end("2.0.0", timed_out, 3, again);
+    check_end("2.0.0", timed_out, 1, ("timed_out", "run.timed_out.deadline"));
+    check_end("2.0.0", (Ending::HostRestarted, Ended::Unobserved), 3, again);
+    let unseen = ("failed", "run.failed.orphaned_parent");
+    check_end("2.0.0", (Ending::Natural, Ended::Unobserved), 1, unseen);
+    let killed = ("cancelled", "run.cancelled.manual_kill");
+    check_end("2.0.0", (Ending::Killed, Ended::Signalled(15)), 3, killed);
+    let hung_up = ("cancelled", "run.cancelled.hangup");
+    check_end("2.0.0", (Ending::HungUp, Ended::Signalled(1)), 3, hung_up);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::entry::{Entry, State, bad_name, entry, is_name};
 use super::problem::Problem;
 use super::table::Table;
-use crate::model::{Fields, Layer};
+use crate::model::{DurationMs, Fields, Layer};
 
 /// What a layer says.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct LayerSettings {
     pub entries: BTreeMap<String, Entry>,
     /// Tags that envelopes carry; none says nothing.
     pub metadata_tags: Option<Vec<String>>,
+    /// From the lapse of a lease to the fence; none says nothing.
+    pub lease_grace: Option<DurationMs>,
     /// What is wrong beside the handlers.
     pub problems: Vec<Problem>,
     /// It could not be read: what it says of any handler is not known, so every one counts as disabled from here down.
@@ -36,6 +38,7 @@ impl LayerSettings {
             path: None,
             entries: BTreeMap::new(),
             metadata_tags: None,
+            lease_grace: None,
             problems: Vec::new(),
             is_broken: false,
         }
@@ -100,7 +103,13 @@ pub fn document(text: &str) -> Result<Fields, String> {
 /// Reads a document into the settings of a layer.
 pub(super) fn of_document(document: &Fields, base: Option<&Path>, settings: &mut LayerSettings) {
     let mut top = Table::new("the settings", document, base);
-    top.only(&["notify"], "settings_have_unknown_keys");
+    top.only(&["notify", "queue"], "settings_have_unknown_keys");
+    if let Some(values) = top.table("queue") {
+        let mut queue = Table::new("queue", values, base);
+        queue.only(&["lease_grace"], "queue_has_unknown_keys");
+        settings.lease_grace = queue.duration("lease_grace");
+        top.add(queue.problems());
+    }
     if let Some(values) = top.table("notify") {
         let mut notify = Table::new("notify", values, base);
         notify.only(&["metadata_tags", "handlers"], "notify_has_unknown_keys");

@@ -142,20 +142,26 @@ impl<'a> Table<'a> {
 
     /// The time that one attempt may take.
     pub(super) fn timeout(&mut self, key: &str) -> Option<DurationMs> {
+        let length = self.duration(key)?;
+        if length > DurationMs::from_ms(0) && length <= TIMEOUT_MAX {
+            return Some(length);
+        }
+        self.problem(
+            format!("{key}_out_of_range"),
+            format!("`{key}` of {} is more than nothing and at most 5m", self.at),
+        );
+        None
+    }
+
+    /// A length of time: a number of seconds, or words.
+    pub(super) fn duration(&mut self, key: &str) -> Option<DurationMs> {
         let words = match self.get(key)? {
             Value::String(words) => words.clone(),
             Value::Number(seconds) => seconds.to_string(),
             _ => String::new(),
         };
         match parse_duration(&words) {
-            Ok(length) if length > DurationMs::from_ms(0) && length <= TIMEOUT_MAX => Some(length),
-            Ok(_) => {
-                self.problem(
-                    format!("{key}_out_of_range"),
-                    format!("`{key}` of {} is more than nothing and at most 5m", self.at),
-                );
-                None
-            }
+            Ok(length) => Some(length),
             Err(form) => {
                 self.problem(
                     format!("{key}_not_a_duration"),

@@ -44,7 +44,7 @@ fn lived(pid: i32) -> bool {
         return false;
     }
     let process = PidFd::open(pid).unwrap();
-    super::super::signal(&process, Signal::KILL).unwrap();
+    signal(&process, Signal::KILL).unwrap();
     process.wait_for_exit(BOUND).unwrap()
 }
 

@@ -1,11 +1,16 @@
 //! Sets without a shim, with real processes.
 
+use std::cell::Cell;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use runwarden_shim::executable::Executable;
+
 use super::*;
 use crate::process::capture;
+use crate::process::leader::start_leader;
 
 const BOUND: Duration = Duration::from_secs(20);
 
@@ -62,6 +67,84 @@ fn pids(look: &Look) -> Vec<i32> {
         Look::Empty(_) => Vec::new(),
         Look::Living(members) => members.iter().map(|member| member.pid).collect(),
     }
+}
+
+thread_local! {
+    /// The process that ends when it is asked for the second time whether it has.
+    static FLEETING: Cell<(i32, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// A process that may be the one in [`FLEETING`].
+struct Fleeting(PidFd);
+
+impl Held for Fleeting {
+    fn open(pid: i32) -> io::Result<Self> {
+        PidFd::open(pid).map(Self)
+    }
+
+    fn is_over(&self) -> bool {
+        let (fleeting, asked) = FLEETING.get();
+        if self.0.pid() == fleeting {
+            FLEETING.set((fleeting, asked + 1));
+            if asked == 1 {
+                signal(&self.0, Signal::KILL).expect("it is ours");
+                assert!(self.0.wait_for_exit(BOUND).expect("an end"));
+            }
+        }
+        self.0.is_over()
+    }
+
+    fn leads_somebody(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_process_whose_parent_ends_while_it_is_looked_at_is_a_member_still() {
+    let program = "/bin/sh -c '/bin/sleep 600 & echo; wait' & wait; exec /bin/sleep 600";
+    let words = ["/bin/sh", "-c", program].map(|word| word.as_bytes().to_vec());
+    let executable = Executable::new(&words, &[]).expect("a program");
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let null = fs::File::open("/dev/null").expect("a device");
+    let leader = start_leader(&executable, null, &writer).expect("a leader");
+    reader.read_exact(&mut [0]).expect("a line");
+    let pid = leader.pid();
+    let child_of = |pid: i32| -> Option<i32> {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        text.trim().parse().ok()
+    };
+    let parent = child_of(pid).expect("it runs");
+    let child = child_of(parent).expect("it runs");
+    let mut search = Search::new(Some(Fleeting(leader.try_clone().expect("a descriptor"))), pid, b"token");
+    let marks = Marks {
+        listed: &Vec::new,
+        is_other: &|_, _| false,
+    };
+    FLEETING.set((parent, 0));
+    search.take_in(&[pid, parent, child], &marks);
+    assert!(!search.holds(parent), "it was ended");
+    let found = search.holds(child);
+    let mut set = UnheldSet::led_by(leader, "token");
+    assert_eq!(set.end_within(BOUND), []);
+    assert!(found, "it was not taken for a member");
+}
+
+#[test]
+fn a_member_that_ends_during_a_look_is_told_of_until_the_next() {
+    let own = token("ending");
+    let member = Sleeper::new(&[(TOKEN_VARIABLE, &own)]);
+    let mut search: Search<Fleeting> = Search::new(None, 0, own.as_bytes());
+    let marks = Marks {
+        listed: &Vec::new,
+        is_other: &|_, _| false,
+    };
+    let seen = |search: &Search<Fleeting>| search.members().map(|(pid, _)| pid).collect::<Vec<_>>();
+    FLEETING.set((member.pid(), 0));
+    search.look(&marks);
+    assert!(search.members().all(|(_, member)| member.process.is_over()), "by now");
+    assert_eq!(seen(&search), [member.pid()], "what it started last may be missing");
+    search.look(&marks);
+    assert!(seen(&search).is_empty(), "it was looked for again");
 }
 
 #[test]

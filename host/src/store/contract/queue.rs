@@ -10,7 +10,7 @@ use crate::store::samples::{
 };
 use crate::store::{
     AdminQuery, Applied, Boot, Created, EffectSet, HeldLease, HistoryQuery, NoRoom, QueueSetup, QueueState,
-    RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, Renewed, StagedQuery, Store, Worker,
+    RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, RenewalDelays, Renewed, StagedQuery, Store, Worker,
 };
 
 pub(super) const PROMISES: [fn(&Subject); 22] = [
@@ -484,7 +484,7 @@ fn renewals_are_answered_in_their_order(subject: &Subject) {
 
 fn delays_of_renewals_are_counted_by_their_upper_limits(subject: &Subject) {
     let store = &*subject.store;
-    let none: Vec<(Option<i64>, u64)> = store.renewal_delays().unwrap();
+    let none = store.renewal_delays().unwrap().counts;
     let limits: Vec<Option<i64>> = RENEWAL_DELAY_LIMITS.into_iter().map(Some).chain([None]).collect();
     assert_eq!(none.iter().map(|(limit, _)| *limit).collect::<Vec<_>>(), limits);
     assert!(none.iter().all(|(_, count)| *count == 0));
@@ -497,9 +497,13 @@ fn delays_of_renewals_are_counted_by_their_upper_limits(subject: &Subject) {
         .renew(&[late(0), late(5), late(6), renewal(&entity, 40, 80)])
         .unwrap();
     store.renew(&[late(300_000), late(300_001)]).unwrap();
-    let counted = store.renewal_delays().unwrap();
+    let RenewalDelays {
+        counts: counted,
+        total_ms,
+    } = store.renewal_delays().unwrap();
     let counts: Vec<u64> = counted.iter().map(|(_, count)| *count).collect();
     assert_eq!(counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    assert_eq!(total_ms, 600_012);
 }
 
 fn a_run_is_made_only_for_a_lease_that_is_current(subject: &Subject) {
@@ -640,8 +644,7 @@ fn workers_are_kept_until_they_are_taken_away(subject: &Subject) {
     assert_eq!(store.forget_workers(moment(31)).unwrap(), 1);
     assert_eq!(store.worker("two").unwrap(), None);
     assert!(store.worker("three").unwrap().is_some());
-    store.drop_worker("three").unwrap();
-    store.drop_worker("three").unwrap();
+    assert_eq!(store.forget_workers(moment(99)).unwrap(), 1);
     assert_eq!(store.worker("three").unwrap(), None);
     assert_eq!(store.workers().unwrap(), [one]);
 }

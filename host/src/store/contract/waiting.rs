@@ -11,7 +11,7 @@ use crate::store::{
     Work,
 };
 
-pub(super) const PROMISES: [fn(&Subject); 16] = [
+pub(super) const PROMISES: [fn(&Subject); 18] = [
     work_and_what_it_waits_for_come_with_it,
     what_does_not_exist_is_not_waited_for,
     nothing_waits_for_itself,
@@ -19,6 +19,7 @@ pub(super) const PROMISES: [fn(&Subject); 16] = [
     an_end_is_news_for_those_who_wait_for_it,
     an_end_is_told_once,
     what_ends_after_a_look_stays_news,
+    a_row_that_changed_meanwhile_is_looked_at_again,
     what_has_ended_waits_for_nothing,
     a_removal_is_an_end_for_those_who_still_wait,
     a_row_that_is_removed_waits_for_nothing,
@@ -26,6 +27,7 @@ pub(super) const PROMISES: [fn(&Subject); 16] = [
     an_attempt_has_one_successor,
     a_successor_takes_over_in_the_commit_of_the_end,
     a_successor_takes_the_place_of_the_one_before_it_with_whoever_waits,
+    a_successor_that_is_made_later_takes_the_same_place,
     a_successor_that_cannot_be_stored_leaves_everything_as_it_was,
     a_creation_is_judged_in_the_order_of_its_answers,
 ];
@@ -60,7 +62,7 @@ fn awaited(store: &dyn Store, row: &Entity) -> Vec<String> {
 }
 
 fn news(store: &dyn Store) -> Vec<String> {
-    let found = store.awaiting_ended(9).unwrap();
+    let found = store.awaiting_ended(0, 9).unwrap();
     ids(&found).into_iter().map(str::to_owned).collect()
 }
 
@@ -117,7 +119,7 @@ fn what_ended_before_is_news_from_the_start(subject: &Subject) {
     let row = waiting(store, "job", &[&well, &badly, &open]);
     assert_eq!(awaited(store, &row), ["+run/well", "-run/badly", "?run/open"]);
     assert_eq!(news(store), ["job"]);
-    assert_eq!(store.awaiting_ended(9).unwrap(), [row]);
+    assert_eq!(store.awaiting_ended(0, 9).unwrap(), [row]);
 }
 
 fn an_end_is_news_for_those_who_wait_for_it(subject: &Subject) {
@@ -131,8 +133,9 @@ fn an_end_is_news_for_those_who_wait_for_it(subject: &Subject) {
     assert_eq!(news(store), ["both"]);
     end(store, &two, Success::No);
     assert_eq!(news(store), ["both", "second"], "each once, the oldest first");
-    assert_eq!(ids(&store.awaiting_ended(1).unwrap()), ["both"]);
-    assert_eq!(ids(&store.awaiting_ended(0).unwrap()), [""; 0]);
+    assert_eq!(ids(&store.awaiting_ended(0, 1).unwrap()), ["both"]);
+    assert_eq!(ids(&store.awaiting_ended(0, 0).unwrap()), [""; 0]);
+    assert_eq!(ids(&store.awaiting_ended(both.row, 9).unwrap()), ["second"]);
     assert_eq!(awaited(store, &both), ["+run/one", "-run/two"]);
     assert_eq!(awaited(store, &second), ["-run/two"]);
     look(store, &both);
@@ -166,6 +169,19 @@ fn what_ends_after_a_look_stays_news(subject: &Subject) {
     store.looked_at(&row, &seen).unwrap();
     assert_eq!(news(store), ["job"]);
     look(store, &row);
+    assert_eq!(news(store), [""; 0]);
+}
+
+fn a_row_that_changed_meanwhile_is_looked_at_again(subject: &Subject) {
+    let store = &*subject.store;
+    let one = make(store, "one");
+    let row = waiting(store, "job", &[&one]);
+    end(store, &one, Success::Yes);
+    let seen = store.dependencies(&row).unwrap();
+    let now = applied(store, &staged(store, &row, Stage::Later, None));
+    store.looked_at(&row, &seen).unwrap();
+    assert_eq!(news(store), ["job"]);
+    store.looked_at(&now, &seen).unwrap();
     assert_eq!(news(store), [""; 0]);
 }
 
@@ -352,6 +368,28 @@ fn a_successor_takes_the_place_of_the_one_before_it_with_whoever_waits(subject: 
     assert_eq!(news(store), ["early", "late"]);
     forget(store, "second");
     assert_eq!(awaited(store, &early), ["+job/second"]);
+}
+
+fn a_successor_that_is_made_later_takes_the_same_place(subject: &Subject) {
+    let store = &*subject.store;
+    let (first, effects) = orphaned(store);
+    let other = make(store, "other");
+    let waits = waiting(store, "waits", &[&first]);
+    let mut new = *effects.successor.unwrap().new;
+    new.entity.unique_key = None;
+    new.parents = vec![other.reference, Reference::new("run", "parent")];
+    let second = made(store, &new, &new_work(&new.entity.reference, &[]));
+    assert_eq!(
+        ids(&store.linked(&second, Scope::Parents).unwrap()),
+        ["parent", "other"]
+    );
+    assert_eq!(awaited(store, &waits), ["?job/second"]);
+    end(store, &store.load("first").unwrap().unwrap(), Success::No);
+    assert_eq!(awaited(store, &waits), ["?job/second"]);
+    let told = waiting(store, "told", &[&second]);
+    end(store, &second, Success::No);
+    created(store, &successor(store, &second, "third").new);
+    assert_eq!(awaited(store, &told), ["-job/second"], "what was told stays told");
 }
 
 fn a_successor_that_cannot_be_stored_leaves_everything_as_it_was(subject: &Subject) {

@@ -7,7 +7,7 @@ use super::{MemoryStore, State, Step};
 use crate::model::{AdminEvent, Entity, LATE_WRITE, Queued, Reference, Stage, Timestamp};
 use crate::store::{
     Boot, Created, Dependency, HeldLease, NewRun, NoRoom, Queue, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS,
-    ReadyQuery, Renewal, Renewed, StagedQuery, StoreError, Successor, Worker,
+    ReadyQuery, Renewal, RenewalDelays, Renewed, StagedQuery, StoreError, Successor, Worker,
 };
 
 /// What there is beside the rows themselves.
@@ -16,12 +16,15 @@ pub(super) struct Kept {
     setups: BTreeMap<String, QueueSetup>,
     /// Who waits, for whom: whether it ended and with success, and whether that is news.
     dependencies: BTreeMap<(i64, i64), (Option<bool>, bool)>,
+    /// Rows for which any end of what they wait for will do.
+    any_end: BTreeSet<i64>,
     /// What is or was waited for, by number.
     names: BTreeMap<i64, Reference>,
     workers: Vec<Worker>,
     offsets: Vec<(Boot, i64)>,
     /// By upper limit, -1 for all above.
     delays: BTreeMap<i64, u64>,
+    delays_total_ms: u64,
 }
 
 fn stage(entity: &Entity) -> Option<Stage> {
@@ -103,6 +106,7 @@ impl State {
         if let Some(late) = renewal.late {
             let limit = RENEWAL_DELAY_LIMITS.into_iter().find(|limit| late.as_ms() <= *limit);
             *self.queue.delays.entry(limit.unwrap_or(-1)).or_default() += 1;
+            self.queue.delays_total_ms += u64::try_from(late.as_ms()).unwrap_or(0);
         }
         let is_holders = |entity: &&mut Entity| {
             entity.fence == renewal.fence
@@ -180,11 +184,25 @@ impl State {
         }
     }
 
+    /// The same, for a row that waits for nothing else: any end will do.
+    pub(super) fn await_ends(&mut self, row: i64, behind: &[Reference]) -> Result<(), Reference> {
+        let awaited: Vec<(i64, Option<bool>)> = self
+            .awaited(behind)?
+            .into_iter()
+            .map(|on| (on.row, on.terminal.then_some(true)))
+            .collect();
+        self.await_all(row, &awaited);
+        if !awaited.is_empty() {
+            self.queue.any_end.insert(row);
+        }
+        Ok(())
+    }
+
     /// Tells whoever waits for an entity that it ended; it is news for those that have not ended themselves.
     pub(super) fn note_end(&mut self, row: i64, success: bool) {
         for ((waiting, on), (ended, is_news)) in &mut self.queue.dependencies {
             if *on == row && ended.is_none() {
-                *ended = Some(success);
+                *ended = Some(success || self.queue.any_end.contains(waiting));
                 *is_news = self.entities.get(waiting).is_some_and(|waiting| !waiting.terminal);
             }
         }
@@ -215,26 +233,31 @@ impl State {
         if let Some(work) = self.works.get(&before.row).cloned() {
             self.works.insert(added.row, work);
         }
+        self.take_over(before.row, &added);
+        Ok(())
+    }
+
+    /// Puts an attempt where the one before it is: below the same entities, and before whoever still waits for it.
+    pub(super) fn take_over(&mut self, before: i64, added: &Entity) {
         let parents: Vec<i64> = self
             .links
             .iter()
-            .filter(|(_, child)| *child == before.row)
+            .filter(|(_, child)| *child == before)
             .map(|(parent, _)| *parent)
             .collect();
         self.links.extend(parents.into_iter().map(|parent| (parent, added.row)));
-        let is_open =
-            |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before.row && ended.is_none();
+        let is_open = |(_, on): &(i64, i64), (ended, _): &mut (Option<bool>, bool)| *on == before && ended.is_none();
         let open: Vec<_> = self.queue.dependencies.extract_if(.., is_open).collect();
         for ((waiting, _), dependency) in open {
             self.queue.dependencies.insert((waiting, added.row), dependency);
         }
-        self.queue.names.insert(added.row, added.reference);
-        Ok(())
+        self.queue.names.insert(added.row, added.reference.clone());
     }
 
     /// Forgets what a row that is removed waits for, and tells whoever waits for it.
     pub(super) fn forget_dependencies(&mut self, row: i64) {
         self.queue.dependencies.retain(|(waiting, _), _| *waiting != row);
+        self.queue.any_end.remove(&row);
         self.note_end(row, false);
     }
 
@@ -299,13 +322,16 @@ impl Queue for MemoryStore {
         })
     }
 
-    fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError> {
+    fn renewal_delays(&self) -> Result<RenewalDelays, StoreError> {
         let state = self.state();
         let count = |limit: i64| state.queue.delays.get(&limit).copied().unwrap_or(0);
         let limits = RENEWAL_DELAY_LIMITS
             .into_iter()
             .map(|limit| (Some(limit), count(limit)));
-        Ok(limits.chain([(None, count(-1))]).collect())
+        Ok(RenewalDelays {
+            counts: limits.chain([(None, count(-1))]).collect(),
+            total_ms: state.queue.delays_total_ms,
+        })
     }
 
     fn dependencies(&self, row: &Entity) -> Result<Vec<Dependency>, StoreError> {
@@ -322,17 +348,21 @@ impl Queue for MemoryStore {
         Ok(found.collect())
     }
 
-    fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError> {
+    fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError> {
         let state = self.state();
         let news = state.queue.dependencies.iter().filter(|(_, (_, is_news))| *is_news);
         let waiting: BTreeSet<i64> = news.map(|((waiting, _), _)| *waiting).collect();
-        let rows = waiting.into_iter().take(limit);
+        let rows = waiting.into_iter().filter(|row| *row > after_row).take(limit);
         Ok(rows.filter_map(|row| state.entities.get(&row).cloned()).collect())
     }
 
     fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
         let saw = |on: &Reference| seen.iter().any(|seen| seen.on == *on && seen.ended.is_some());
         self.commit(|state| {
+            let now = state.entities.get(&row.row);
+            if now.is_none_or(|now| now.version != row.version) {
+                return Ok(Step::WroteNothing(()));
+            }
             for ((waiting, on), (_, is_news)) in &mut state.queue.dependencies {
                 if *waiting == row.row && saw(&state.queue.names[on]) {
                     *is_news = false;
@@ -365,13 +395,6 @@ impl Queue for MemoryStore {
                 Some(known) => *known = worker.clone(),
                 None => state.queue.workers.push(worker.clone()),
             }
-            Ok(Step::Wrote(()))
-        })
-    }
-
-    fn drop_worker(&self, holder: &str) -> Result<(), StoreError> {
-        self.commit(|state| {
-            state.queue.workers.retain(|worker| worker.holder != holder);
             Ok(Step::Wrote(()))
         })
     }

@@ -108,7 +108,7 @@ const CALLS: [Call; 9] = [
         assert_eq!(store.staged_due(&query).unwrap(), []);
     }),
     ("what may go on", |store| {
-        let found = store.awaiting_ended(5).unwrap();
+        let found = store.awaiting_ended(0, 5).unwrap();
         assert_eq!(found.len(), 5);
         let seen = store.dependencies(&found[0]).unwrap();
         store.looked_at(&found[0], &seen).unwrap();

@@ -2,11 +2,13 @@
 
 use super::connection::Db;
 use super::failure::Fault;
+use super::scheduling::Step;
 use super::{activation, consumers, creation, entity, history, outbox, queue, removal, runtime, waiting, workers};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
-    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Installation,
-    JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Worker,
+    Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Fired,
+    Installation, JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate,
+    Worker,
 };
 
 /// A step that writes.
@@ -34,10 +36,11 @@ pub(super) enum Command {
     Renew(Vec<Renewal>),
     PutQueue(QueueSetup, AdminEvent),
     PutWorker(Box<Worker>),
-    DropWorker(String),
     ForgetWorkers(Timestamp),
-    LookedAt(i64, Vec<Dependency>),
+    /// A row by number and version.
+    LookedAt((i64, i64), Vec<Dependency>),
     KeepSteadyOffset(Boot, i64),
+    Schedules(Box<Step>),
 }
 
 /// What it came to.
@@ -53,6 +56,7 @@ pub(super) enum Answer {
     Count(usize),
     Enqueued(Enqueued),
     Acknowledged(Acknowledged),
+    Fired(Fired),
     Done,
 }
 
@@ -69,6 +73,7 @@ impl Answer {
             Self::Removed(removed) => matches!(removed, Removed::Gone),
             Self::Enqueued(enqueued) => matches!(enqueued, Enqueued::New(_)),
             Self::Acknowledged(acknowledged) => matches!(acknowledged, Acknowledged::New),
+            Self::Fired(fired) => matches!(fired, Fired::Made(_) | Fired::AlreadyFired),
             Self::Count(_) | Self::Offset(_) | Self::Done => true,
         }
     }
@@ -81,13 +86,7 @@ impl Command {
             Self::Create(new, run) => Answer::Created(creation::create(db, new, run.as_deref())?),
             Self::Apply(effects) => Answer::Applied(entity::apply(db, effects)?),
             Self::ApplyAll(effects) => Answer::AppliedAll(apply_all(db, effects)?),
-            Self::AddRuntime(new, event) => {
-                let added = runtime::add(db, new)?;
-                if matches!(added, RuntimeAdded::New(_)) {
-                    history::record(db, event)?;
-                }
-                Answer::RuntimeAdded(added)
-            }
+            Self::AddRuntime(new, event) => Answer::RuntimeAdded(add_runtime(db, new, event)?),
             Self::UpdateRuntimes(updates) => {
                 runtime::update(db, updates)?;
                 Answer::Done
@@ -139,12 +138,9 @@ impl Command {
                 workers::put_worker(db, worker)?;
                 Answer::Done
             }
-            Self::DropWorker(holder) => {
-                workers::drop_worker(db, holder)?;
-                Answer::Done
-            }
             Self::ForgetWorkers(before) => Answer::Count(workers::forget_workers(db, *before)?),
             Self::LookedAt(row, seen) => Answer::Flag(waiting::looked_at(db, *row, seen)?),
+            Self::Schedules(step) => step.run(db)?,
             Self::KeepSteadyOffset(boot, offset_ms) => {
                 Answer::Offset(workers::keep_steady_offset(db, boot, *offset_ms)?)
             }
@@ -193,10 +189,10 @@ impl Command {
             | Self::Renew(_)
             | Self::PutQueue(..)
             | Self::PutWorker(_)
-            | Self::DropWorker(_)
             | Self::ForgetWorkers(_)
             | Self::LookedAt(..)
             | Self::KeepSteadyOffset(..) => Vec::new(),
+            Self::Schedules(step) => step.entity().into_iter().collect(),
         }
     }
 
@@ -220,10 +216,10 @@ impl Command {
             | Self::Acknowledge(..)
             | Self::PutQueue(..)
             | Self::PutWorker(_)
-            | Self::DropWorker(_)
             | Self::ForgetWorkers(_)
             | Self::LookedAt(..)
-            | Self::KeepSteadyOffset(..) => false,
+            | Self::KeepSteadyOffset(..)
+            | Self::Schedules(_) => false,
         }
     }
 
@@ -253,10 +249,10 @@ impl Command {
             Self::Renew(_) => "renewing leases",
             Self::PutQueue(..) => "setting a queue up",
             Self::PutWorker(_) => "noting a worker",
-            Self::DropWorker(_) => "removing a worker",
             Self::ForgetWorkers(_) => "removing workers that stopped",
             Self::LookedAt(..) => "noting a look",
             Self::KeepSteadyOffset(..) => "keeping the time of a boot",
+            Self::Schedules(step) => step.doing(),
         }
     }
 
@@ -284,4 +280,12 @@ fn apply_all(db: &Db, effects: &[EffectSet]) -> Result<Vec<Applied>, Fault> {
         all.push(applied);
     }
     Ok(all)
+}
+
+fn add_runtime(db: &Db, new: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, Fault> {
+    let added = runtime::add(db, new)?;
+    if matches!(added, RuntimeAdded::New(_)) {
+        history::record(db, event)?;
+    }
+    Ok(added)
 }

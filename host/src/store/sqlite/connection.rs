@@ -55,6 +55,8 @@ pub struct Counts {
     pub pages: u64,
     /// Checkpoints made.
     pub checkpoints: u64,
+    /// Statements that were prepared a second time: the schema changed, or a plan depended on a value.
+    pub prepared_again: u64,
 }
 
 /// The live form of [`Counts`], shared by all connections of a handle.
@@ -69,6 +71,7 @@ pub(super) struct Counters {
     vm_steps: AtomicU64,
     pages: AtomicU64,
     checkpoints: AtomicU64,
+    prepared_again: AtomicU64,
 }
 
 impl Counters {
@@ -85,6 +88,7 @@ impl Counters {
             vm_steps: read(&self.vm_steps),
             pages: read(&self.pages),
             checkpoints: read(&self.checkpoints),
+            prepared_again: read(&self.prepared_again),
         }
     }
 
@@ -102,6 +106,7 @@ impl Counters {
         add(&self.scan_steps, StatementStatus::FullscanStep);
         add(&self.sorts, StatementStatus::Sort);
         add(&self.vm_steps, StatementStatus::VmStep);
+        add(&self.prepared_again, StatementStatus::RePrepare);
     }
 }
 
@@ -147,6 +152,9 @@ impl Source {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        // A plan that may depend on a value is made anew for each value, and any comparison with one may: a partial index
+        // could be left out for NULL. All of ours are meant to be the same for all values.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // The log stays when the last connection closes, or the store could not be read on a read-only mount; and a
         // short command does not pay for a checkpoint.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

@@ -6,7 +6,7 @@ use super::columns::json;
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{entity, outbox, queue, removal, runtime, waiting};
+use super::{entity, outbox, queue, removal, runtime, schedules, waiting};
 use crate::model::{Entity, Event, HistoryRow, NewEntity, Reference};
 use crate::store::{Created, NewRun};
 
@@ -15,19 +15,8 @@ const CREATIONS: i64 = 0;
 
 /// Makes an entity; see [`crate::store::Store::create`].
 pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<Created, Fault> {
-    if let Some(key) = &new.key {
-        let sql = "SELECT entity, command_digest FROM keys WHERE scope = ?1 AND key = ?2";
-        let used = db.row(sql, params![CREATIONS, key.key], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get(1)?))
-        })?;
-        if let Some((row, command_digest)) = used
-            && let Some(entity) = entity::load_row(db, row)?
-        {
-            return Ok(Created::KeyUsed {
-                entity: Box::new(entity),
-                command_digest,
-            });
-        }
+    if let Some(used) = key_used(db, new)? {
+        return Ok(used);
     }
     if entity::id_is_taken(db, &new.entity.reference.id)? {
         return Ok(Created::IdTaken);
@@ -75,6 +64,11 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
             params![CREATIONS, key.key, row, new.row.version, key.command_digest],
         )?;
     }
+    if let Some(before) = &new.entity.chain_parent
+        && let Some(before) = entity::number(db, before)?
+    {
+        waiting::take_over(db, before, row)?;
+    }
     waiting::await_all(db, row, &awaited)?;
     let runtime_id = run.map(|run| add_run(db, row, run)).transpose()?.flatten();
     let made = entity::load_row(db, row)?.expect("the row was inserted in this transaction");
@@ -82,6 +76,23 @@ pub(super) fn create(db: &Db, new: &NewEntity, run: Option<&NewRun>) -> Result<C
         entity: Box::new(made),
         runtime_id,
     })
+}
+
+/// What its idempotency key stands for already.
+fn key_used(db: &Db, new: &NewEntity) -> rusqlite::Result<Option<Created>> {
+    let Some(key) = &new.key else { return Ok(None) };
+    let sql = "SELECT entity, command_digest FROM keys WHERE scope = ?1 AND key = ?2";
+    let used = db.row(sql, params![CREATIONS, key.key], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get(1)?))
+    })?;
+    let Some((row, command_digest)) = used else {
+        return Ok(None);
+    };
+    let made = entity::load_row(db, row)?;
+    Ok(made.map(|entity| Created::KeyUsed {
+        entity: Box::new(entity),
+        command_digest,
+    }))
 }
 
 /// Why nothing is made: its key or its place in a chain is taken, or the lease it is to be run for is lost.
@@ -123,6 +134,9 @@ pub(super) fn add(db: &Db, addition: &Addition<'_>) -> Result<i64, Fault> {
     let pin = entity::pinned(db, &entity.policy.digest)?;
     insert(db, row, pin, addition)?;
     entity::count_pin(db, pin, 1)?;
+    if let Some(before) = &entity.chain_parent {
+        schedules::take_over(db, before, row)?;
+    }
     for (key, value) in &entity.tags {
         db.write(
             "INSERT INTO tags (key, value, entity) VALUES (?1, ?2, ?3)",

@@ -141,10 +141,14 @@ pub(super) fn count_pin(db: &Db, component: i64, change: i64) -> rusqlite::Resul
     Ok(())
 }
 
+/// The number of an id that is or was in use.
+pub(super) fn number(db: &Db, id: &str) -> rusqlite::Result<Option<i64>> {
+    db.row("SELECT entity FROM entity_ids WHERE id = ?1", [id], |row| row.get(0))
+}
+
 /// Whether an id is or was in use.
 pub(super) fn id_is_taken(db: &Db, id: &str) -> rusqlite::Result<bool> {
-    let known = db.row("SELECT 1 FROM entity_ids WHERE id = ?1", [id], |_| Ok(()))?;
-    Ok(known.is_some())
+    Ok(number(db, id)?.is_some())
 }
 
 /// The stage of an entity as a column keeps it.

@@ -140,7 +140,7 @@ fn check_queue(store: &SqliteStore) {
             limit: 9,
         })
         .unwrap();
-    assert_eq!(store.awaiting_ended(9).unwrap(), ready);
+    assert_eq!(store.awaiting_ended(0, 9).unwrap(), ready);
     let claim = samples::taking(store, &ready[0], "w", samples::moment(9));
     assert_eq!(store.apply(&claim).unwrap(), Applied::Written);
     assert_eq!(store.late_writes().unwrap(), 1, "also those that came before");

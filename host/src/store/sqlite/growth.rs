@@ -357,6 +357,22 @@ fn no_call_does_more_work_in_a_larger_store() {
 }
 
 #[test]
+fn a_statement_is_prepared_once_whatever_its_values() {
+    let (_directory, path) = place();
+    let store = filled(&path, 200);
+    for (_, call) in SINGLE.into_iter().chain(FINDING).chain(REMOVING) {
+        call(&store);
+    }
+    for (name, select, expected) in LISTINGS {
+        assert_eq!(listed(&store, select), expected, "{name}");
+    }
+    for (_, call) in NOTICES {
+        call(&store);
+    }
+    assert_eq!(store.counts().prepared_again, 0);
+}
+
+#[test]
 fn what_belongs_to_many_is_read_with_as_many_statements_as_for_one() {
     let (_directory, path) = place();
     let store = filled(&path, 200);

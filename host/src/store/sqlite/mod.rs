@@ -31,6 +31,8 @@ mod readers;
 mod removal;
 mod reserve;
 mod runtime;
+mod schedules;
+mod scheduling;
 mod schema;
 mod store;
 mod upkeep;

@@ -10,7 +10,8 @@ use super::entity::{self, COLUMNS, JOINS};
 use super::history;
 use crate::model::{AdminEvent, Entity, Stage, Timestamp};
 use crate::store::{
-    HeldLease, NoRoom, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, Renewed, StagedQuery,
+    HeldLease, NoRoom, QueueSetup, QueueState, RENEWAL_DELAY_LIMITS, ReadyQuery, Renewal, RenewalDelays, Renewed,
+    StagedQuery,
 };
 
 /// How a refused write is told of in the audit rows; the index that counts them repeats it.
@@ -142,21 +143,26 @@ fn count_delay(db: &Db, late_ms: i64) -> rusqlite::Result<()> {
         .into_iter()
         .find(|limit| late_ms <= *limit)
         .unwrap_or(-1);
-    let sql = "INSERT INTO renewal_delays (limit_ms, renewals) VALUES (?1, 1) \
-               ON CONFLICT (limit_ms) DO UPDATE SET renewals = renewals + 1";
-    db.write(sql, [limit]).map(drop)
+    let sql = "INSERT INTO renewal_delays (limit_ms, renewals, late_ms) VALUES (?1, 1, ?2) \
+               ON CONFLICT (limit_ms) DO UPDATE SET renewals = renewals + 1, late_ms = late_ms + excluded.late_ms";
+    db.write(sql, [limit, late_ms]).map(drop)
 }
 
 /// The histogram of renewals' delays.
-pub(super) fn renewal_delays(db: &Db) -> rusqlite::Result<Vec<(Option<i64>, u64)>> {
-    let sql = "SELECT limit_ms, renewals FROM renewal_delays";
-    let counted = db.rows(sql, [], |row| Ok((row.get::<_, i64>(0)?, count(row, 1)?)))?;
-    let counted: BTreeMap<i64, u64> = counted.into_iter().collect();
-    let counted_at = |limit: i64| counted.get(&limit).copied().unwrap_or(0);
+pub(super) fn renewal_delays(db: &Db) -> rusqlite::Result<RenewalDelays> {
+    let sql = "SELECT limit_ms, renewals, late_ms FROM renewal_delays";
+    let counted = db.rows(sql, [], |row| {
+        Ok((row.get::<_, i64>(0)?, (count(row, 1)?, count(row, 2)?)))
+    })?;
+    let counted: BTreeMap<i64, (u64, u64)> = counted.into_iter().collect();
+    let counted_at = |limit: i64| counted.get(&limit).map_or(0, |(renewals, _)| *renewals);
     let limits = RENEWAL_DELAY_LIMITS
         .into_iter()
         .map(|limit| (Some(limit), counted_at(limit)));
-    Ok(limits.chain([(None, counted_at(-1))]).collect())
+    Ok(RenewalDelays {
+        counts: limits.chain([(None, counted_at(-1))]).collect(),
+        total_ms: counted.values().map(|(_, late)| late).sum(),
+    })
 }
 
 /// The live entity that holds a unique key.

@@ -5,7 +5,8 @@ use super::store::{ANSWER_FITS, SqliteStore};
 use super::{queue, waiting, workers};
 use crate::model::{AdminEvent, Entity, Stage, Timestamp};
 use crate::store::{
-    Boot, Dependency, Queue, QueueSetup, QueueState, ReadyQuery, Renewal, Renewed, StagedQuery, StoreError, Worker,
+    Boot, Dependency, Queue, QueueSetup, QueueState, ReadyQuery, Renewal, RenewalDelays, Renewed, StagedQuery,
+    StoreError, Worker,
 };
 
 impl Queue for SqliteStore {
@@ -28,7 +29,7 @@ impl Queue for SqliteStore {
         Ok(renewed)
     }
 
-    fn renewal_delays(&self) -> Result<Vec<(Option<i64>, u64)>, StoreError> {
+    fn renewal_delays(&self) -> Result<RenewalDelays, StoreError> {
         self.read("reading delays of renewals", queue::renewal_delays)
     }
 
@@ -36,12 +37,15 @@ impl Queue for SqliteStore {
         self.read("reading what work waits for", |db| waiting::dependencies(db, row))
     }
 
-    fn awaiting_ended(&self, limit: usize) -> Result<Vec<Entity>, StoreError> {
-        self.read("looking for work that waited", |db| waiting::awaiting_ended(db, limit))
+    fn awaiting_ended(&self, after_row: i64, limit: usize) -> Result<Vec<Entity>, StoreError> {
+        self.read("looking for work that waited", |db| {
+            waiting::awaiting_ended(db, after_row, limit)
+        })
     }
 
     fn looked_at(&self, row: &Entity, seen: &[Dependency]) -> Result<(), StoreError> {
-        self.flag(Command::LookedAt(row.row, seen.to_vec())).map(drop)
+        self.flag(Command::LookedAt((row.row, row.version), seen.to_vec()))
+            .map(drop)
     }
 
     fn queues(&self) -> Result<Vec<QueueState>, StoreError> {
@@ -54,10 +58,6 @@ impl Queue for SqliteStore {
 
     fn put_worker(&self, worker: &Worker) -> Result<(), StoreError> {
         self.write(Command::PutWorker(Box::new(worker.clone()))).map(drop)
-    }
-
-    fn drop_worker(&self, holder: &str) -> Result<(), StoreError> {
-        self.write(Command::DropWorker(holder.to_owned())).map(drop)
     }
 
     fn forget_workers(&self, before: Timestamp) -> Result<usize, StoreError> {

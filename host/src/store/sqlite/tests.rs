@@ -207,7 +207,7 @@ fn a_process_that_writes_without_a_pause_keeps_nobody_else_from_writing() {
     let (_directory, path, _store) = made();
     let store = opened(&path, OpenMode::Existing, 5_000).unwrap();
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             let greedy = Connection::open(&path).unwrap();
             greedy.busy_timeout(Duration::from_secs(20)).unwrap();

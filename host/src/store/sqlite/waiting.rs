@@ -48,9 +48,23 @@ pub(super) fn await_all(db: &Db, row: i64, awaited: &[Awaited]) -> rusqlite::Res
     Ok(())
 }
 
+/// The same, for a row that waits for nothing else: any end will do. The first that does not exist is answered.
+pub(super) fn await_ends(db: &Db, row: i64, behind: &[Reference]) -> rusqlite::Result<Result<(), Reference>> {
+    let awaited = match awaited(db, behind)? {
+        Ok(awaited) => awaited,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    await_all(db, row, &awaited)?;
+    if !awaited.is_empty() {
+        let sql = "UPDATE dependencies SET any_end = 1, success = max(success, 1) WHERE entity = ?1";
+        db.write(sql, [row])?;
+    }
+    Ok(Ok(()))
+}
+
 /// Tells whoever waits for an entity that it ended; it is news for those that have not ended themselves.
 pub(super) fn note_end(db: &Db, row: i64, success: bool) -> rusqlite::Result<()> {
-    let sql = "UPDATE dependencies SET success = ?2, is_news = EXISTS \
+    let sql = "UPDATE dependencies SET success = max(?2, any_end), is_news = EXISTS \
                    (SELECT 1 FROM entities e WHERE e.entity = dependencies.entity AND e.terminal = 0) \
                WHERE awaited = ?1 AND success IS NULL";
     db.write(sql, params![row, success]).map(drop)
@@ -80,19 +94,21 @@ pub(super) fn dependencies(db: &Db, row: &Entity) -> rusqlite::Result<Vec<Depend
 }
 
 /// Rows that wait for something that has ended since.
-pub(super) fn awaiting_ended(db: &Db, limit: usize) -> rusqlite::Result<Vec<Entity>> {
-    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 ORDER BY entity LIMIT ?1";
-    let rows: Vec<i64> = db.rows(sql, [i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?;
+pub(super) fn awaiting_ended(db: &Db, after_row: i64, limit: usize) -> rusqlite::Result<Vec<Entity>> {
+    let sql = "SELECT DISTINCT entity FROM dependencies WHERE is_news = 1 AND entity > ?1 ORDER BY entity LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows: Vec<i64> = db.rows(sql, [after_row, limit], |row| row.get(0))?;
     entity::load_rows(db, rows)
 }
 
 /// What was seen to have ended is no news for a row any more; whether it was.
-pub(super) fn looked_at(db: &Db, row: i64, seen: &[Dependency]) -> rusqlite::Result<bool> {
+pub(super) fn looked_at(db: &Db, (row, version): (i64, i64), seen: &[Dependency]) -> rusqlite::Result<bool> {
     let sql = "UPDATE dependencies SET is_news = 0 WHERE entity = ?1 AND is_news = 1 \
-               AND awaited = (SELECT entity FROM entity_ids WHERE id = ?2)";
+               AND awaited = (SELECT entity FROM entity_ids WHERE id = ?2) \
+               AND EXISTS (SELECT 1 FROM entities e WHERE e.entity = ?1 AND e.version = ?3)";
     let mut was_news = false;
     for dependency in seen.iter().filter(|dependency| dependency.ended.is_some()) {
-        was_news |= db.write(sql, params![row, dependency.on.id])? > 0;
+        was_news |= db.write(sql, params![row, dependency.on.id, version])? > 0;
     }
     Ok(was_news)
 }
@@ -108,9 +124,16 @@ pub(super) fn succeed(db: &Db, before: i64, successor: &Successor) -> Result<(),
         destination: None,
     };
     let number = creation::add(db, &addition)?;
+    let sql = "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1";
+    db.write(sql, [before, number])?;
+    take_over(db, before, number)?;
+    Ok(())
+}
+
+/// Puts an attempt where the one before it is: below the same entities, and before whoever still waits for it.
+pub(super) fn take_over(db: &Db, before: i64, number: i64) -> rusqlite::Result<()> {
     let taken_over = [
-        "INSERT INTO works (entity, work) SELECT ?2, work FROM works WHERE entity = ?1",
-        "INSERT INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
+        "INSERT OR IGNORE INTO links (parent, child) SELECT parent, ?2 FROM links WHERE child = ?1",
         "UPDATE dependencies SET awaited = ?2 WHERE awaited = ?1 AND success IS NULL",
     ];
     for sql in taken_over {

@@ -20,11 +20,6 @@ pub(super) fn put_worker(db: &Db, worker: &Worker) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Takes a worker away.
-pub(super) fn drop_worker(db: &Db, holder: &str) -> rusqlite::Result<()> {
-    db.write("DELETE FROM workers WHERE holder = ?1", [holder]).map(drop)
-}
-
 /// Takes away workers that stopped before that moment and that no row names as its holder.
 pub(super) fn forget_workers(db: &Db, before: Timestamp) -> rusqlite::Result<usize> {
     // Held rows are few: their index is walked.

@@ -123,20 +123,23 @@ fn clock(host: &Host, stage: Stage) -> Result<Timestamp, Error> {
 
 /// Rows that wait for work of which some has ended.
 fn keep_waiting(host: &Host, keeping: Keeping, all: &mut Vec<Kept>) -> Result<(), Error> {
+    let mut after = 0;
     loop {
-        let page = host.store().awaiting_ended(PAGE)?;
+        let page = host.store().awaiting_ended(after, PAGE)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.row;
         let is_last = page.len() < PAGE;
         for entity in page {
-            let (row, before) = (entity.clone(), all.len());
-            // What ends from here on is news again.
-            let seen = host.store().dependencies(&row)?;
-            all.extend(kept(host, entity, keeping));
-            let failed = all[before..].iter().any(|kept| kept.failure.is_some());
+            // Seen before it is judged: what ends after that is news for the next sweep.
+            let (row, seen) = (entity.clone(), host.store().dependencies(&entity)?);
+            let kept = kept(host, entity, keeping);
+            let failed = kept.as_ref().is_some_and(|kept| kept.failure.is_some());
+            all.extend(kept);
             if keeping.act == Act::Do && !failed {
                 host.store().looked_at(&row, &seen)?;
             }
         }
-        if is_last || keeping.act == Act::DryRun {
+        if is_last {
             return Ok(());
         }
     }
@@ -160,7 +163,7 @@ pub fn next_due(host: &Host) -> Result<Option<Timestamp>, Error> {
 }
 
 /// Does what is due for one row; the row as it then is.
-pub(super) fn keep_row(host: &Host, entity: Entity, grace: Option<DurationMs>) -> Result<Entity, Error> {
+pub(crate) fn keep_row(host: &Host, entity: Entity, grace: Option<DurationMs>) -> Result<Entity, Error> {
     let keeping = Keeping { grace, act: Act::Do };
     if let Some(failure) = kept(host, entity.clone(), keeping).and_then(|kept| kept.failure) {
         return Err(failure);

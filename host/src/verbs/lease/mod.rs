@@ -30,4 +30,6 @@ pub use submit::{Submission, submit};
 pub use worker::{Bidding, Done, Holding, Progress, Until, WorkerOptions, Working, work};
 
 pub(crate) use end::end_row_of;
+pub(crate) use keep::keep_row;
 pub(crate) use sight::queue_sight;
+pub(crate) use submit::{brought, checked, creation};

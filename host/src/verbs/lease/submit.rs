@@ -54,7 +54,11 @@ pub fn submit(host: &Host, submission: Submission) -> Result<Made, Error> {
     Ok(Made { entity, ..made })
 }
 
-fn checked<'a>(selected: &'a Selected, submission: &Submission) -> Result<&'a LeaseRule, Error> {
+/// The lease rule that a submission is queued by.
+///
+/// # Errors
+/// Its policy is not one of queued work, or cannot do what is asked.
+pub(crate) fn checked<'a>(selected: &'a Selected, submission: &Submission) -> Result<&'a LeaseRule, Error> {
     let descriptor = selected.lifecycle.descriptor();
     let label = descriptor.label();
     let refuse = |code, message: String, hint: &str| Error::from(Invalid::new(code, message, Some(hint.to_owned())));
@@ -101,7 +105,8 @@ fn checked<'a>(selected: &'a Selected, submission: &Submission) -> Result<&'a Le
     Ok(rule)
 }
 
-fn creation(host: &Host, submission: &Submission, rule: &LeaseRule) -> Create {
+/// The creation of what is submitted.
+pub(crate) fn creation(host: &Host, submission: &Submission, rule: &LeaseRule) -> Create {
     let mut create = submission.create.clone();
     create.status = Some(rule.queued.clone());
     let now = host.now();
@@ -127,7 +132,8 @@ fn asked(submission: &Submission) -> Value {
     json!({"work": work, "after": after})
 }
 
-fn brought(submission: &Submission) -> NewRun {
+/// What it brings along.
+pub(crate) fn brought(submission: &Submission) -> NewRun {
     let mut work = submission.work.clone();
     if let Some(queue) = &mut work.queue {
         queue.not_before = submission.not_before;

@@ -3,6 +3,7 @@
 //! ```text
 //! wake file ──▶ deliverer    due notices and owed plans, at once
 //! finishing/ ─▶ finisher     ends, for the commands that wait there
+//!               scheduler    schedules that are due
 //!               keeper       queued work: delays, retries, leases that ran out
 //!               worker       what is queued, when the service has slots
 //!               reaper       what died half-way

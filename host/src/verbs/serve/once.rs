@@ -5,11 +5,12 @@ use super::pulse::Part;
 use super::service::in_words;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::Protected;
+use crate::model::{DurationMs, Protected};
 use crate::verbs::outbox::{Bounds, Delivered, Extent, deliver};
 use crate::verbs::prune::prune;
 use crate::verbs::reap::reap;
 use crate::verbs::repair::Act;
+use crate::verbs::schedule::{FiredNow, fire_due};
 
 /// What one pass came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Pass {
     pub delivered: Delivered,
     /// Repairs that were carried out.
     pub repaired: usize,
+    /// What was fired of schedules.
+    pub fired: FiredNow,
     /// What was done that was due for queued work.
     pub kept: usize,
     /// Things that retention took away.
@@ -28,15 +31,19 @@ pub struct Pass {
 
 /// Does everything that a service does, once. What dies half-way is repaired first, so that its end is told in the same
 /// pass. Harmless beside a service and beside another pass.
-pub fn serve_once(host: &Host, protected: &[Protected]) -> Pass {
+pub fn serve_once(host: &Host, protected: &[Protected], grace: Option<DurationMs>) -> Pass {
     let mut pass = Pass::default();
-    if let Some(reaped) = pass.unless_failed(Part::Reaper, reap(host, Act::Do)) {
+    if let Some(reaped) = pass.unless_failed(Part::Reaper, reap(host, Act::Do, grace)) {
         let (count, problems) = outcome_of_repairs(&reaped.repaired);
         pass.repaired = count;
         pass.tell(Part::Reaper, problems);
         let (count, problems) = outcome_of_keeping(&reaped.kept);
         pass.kept = count;
         pass.tell(Part::Keeper, problems);
+    }
+    if let Some(mut fired) = pass.unless_failed(Part::Scheduler, fire_due(host)) {
+        pass.tell(Part::Scheduler, std::mem::take(&mut fired.problems));
+        pass.fired = fired;
     }
     // What these ends tell is due.
     drop(host.take_enqueued());

@@ -15,6 +15,7 @@ use crate::verbs::lease::{Keeping, Kept, Progress, WorkerOptions, keep, next_due
 use crate::verbs::outbox::{Bounds, Extent, deliver};
 use crate::verbs::prune::{PruneOutcome, PruneReport, Pruning, prune_while};
 use crate::verbs::repair::{Act, Repaired, repair_all};
+use crate::verbs::schedule::fire_due;
 use crate::wake::{POLL, Watching};
 
 /// Between two looks for what died half-way: a row and a lock for each live run. An end is recorded by its own finishing
@@ -62,6 +63,7 @@ pub fn serve(host: &Host, service: &Arc<Service>, (protected, labour): (&[Protec
     let look_every = if watched.is_some() { REAP_EVERY } else { POLL };
     thread::scope(|scope| {
         scope.spawn(|| finishes(host, service, look_every));
+        scope.spawn(|| schedules(host, service));
         scope.spawn(|| {
             repeat(service, Part::Reaper, (Duration::ZERO, REAP_EVERY), || {
                 reap(host, service)
@@ -158,6 +160,39 @@ fn labours(host: &Host, service: &Service, options: &WorkerOptions) {
         if worked || service.rest(PAUSE_MOST) == Rest::Stopped {
             return;
         }
+    }
+}
+
+/// Fires schedules until the service stops: at the next fire time, and once in a poll, in which one may have been added or
+/// the clock been put right.
+fn schedules(host: &Host, service: &Service) {
+    let (mut next, mut pause) = (Duration::ZERO, PAUSE_FIRST);
+    while service.rest(next) == Rest::Over {
+        if service.pass(Part::Scheduler, || fire(host, service)) {
+            (next, pause) = (until_next_fire(host), PAUSE_FIRST);
+        } else {
+            next = pause;
+            pause = PAUSE_MOST.min(pause * 2);
+        }
+    }
+}
+
+fn fire(host: &Host, service: &Service) -> Result<(), Error> {
+    let fired = fire_due(host)?;
+    // What skipped ones tell is due.
+    forget_enqueued(host);
+    service.count_fired(fired.submitted, fired.skipped);
+    service.complain(Part::Scheduler, fired.problems);
+    Ok(())
+}
+
+/// How long nothing is due. What is due although it was just looked at cannot be fired now, and is tried again in a poll.
+fn until_next_fire(host: &Host) -> Duration {
+    let next = host.store().next_fire().ok().flatten();
+    let left = next.map(|next| next.since(host.now()).as_ms().unsigned_abs());
+    match left {
+        Some(left @ 1..) => POLL.min(Duration::from_millis(left)),
+        Some(0) | None => POLL,
     }
 }
 

@@ -11,6 +11,8 @@ pub enum Part {
     Deliverer,
     /// Records ends, for finishing commands that leave it to the service.
     Finisher,
+    /// Fires schedules.
+    Scheduler,
     /// Does what is due for queued work: delays, retries, leases that ran out.
     Keeper,
     /// Repairs what died half-way.
@@ -25,9 +27,10 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Deliverer,
         Self::Finisher,
+        Self::Scheduler,
         Self::Keeper,
         Self::Reaper,
         Self::Retention,
@@ -40,6 +43,7 @@ impl Part {
         match self {
             Self::Deliverer => "deliverer",
             Self::Finisher => "finisher",
+            Self::Scheduler => "scheduler",
             Self::Keeper => "keeper",
             Self::Reaper => "reaper",
             Self::Retention => "retention",
@@ -52,7 +56,7 @@ impl Part {
     /// None: nobody is the worse for it.
     const fn silence_max(self) -> Option<Duration> {
         match self {
-            Self::Deliverer | Self::Keeper => Some(Duration::from_secs(60)),
+            Self::Deliverer | Self::Scheduler | Self::Keeper => Some(Duration::from_secs(60)),
             Self::Reaper => Some(Duration::from_secs(300)),
             // A finishing command that is not served works itself.
             Self::Finisher | Self::Retention | Self::Upkeep | Self::Worker => None,

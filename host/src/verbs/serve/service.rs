@@ -17,6 +17,8 @@ pub struct Service {
     tally: Tally,
     pulses: [Pulse; Part::ALL.len()],
     ends: AtomicU64,
+    fired: AtomicU64,
+    skipped: AtomicU64,
     repaired: AtomicU64,
     kept: AtomicU64,
     pruned: AtomicU64,
@@ -56,6 +58,8 @@ impl Service {
             tally: Tally::default(),
             pulses: Default::default(),
             ends: AtomicU64::new(0),
+            fired: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
             repaired: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             pruned: AtomicU64::new(0),
@@ -102,6 +106,16 @@ impl Service {
     /// How many ends were recorded for finishing commands.
     pub fn ends(&self) -> u64 {
         self.ends.load(Ordering::Relaxed)
+    }
+
+    /// How many fire times of schedules were submitted.
+    pub fn fired(&self) -> u64 {
+        self.fired.load(Ordering::Relaxed)
+    }
+
+    /// How often skipped fire times of schedules were recorded.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
     }
 
     /// How many repairs were carried out.
@@ -205,6 +219,11 @@ impl Service {
 
     pub(super) fn count_ends(&self, count: usize) {
         self.ends.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_fired(&self, submitted: usize, skipped: usize) {
+        self.fired.fetch_add(submitted as u64, Ordering::Relaxed);
+        self.skipped.fetch_add(skipped as u64, Ordering::Relaxed);
     }
 
     pub(super) fn count_repaired(&self, count: usize) {

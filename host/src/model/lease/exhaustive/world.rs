@@ -90,8 +90,6 @@ pub(super) enum Step {
     GiveUp(usize),
     /// The end of a run is written to its row.
     Record(usize),
-    /// That fails: it comes under an older fence.
-    RecordLate(usize),
     /// The end of a doubted row's run was found.
     RecoverToRecord(usize),
     /// What time makes due is written.
@@ -226,7 +224,6 @@ impl Host {
                     steps.push((Step::Die(chain), removed()));
                 }
             }
-            Phase::Over(_) if !run.is_current => steps.push((Step::RecordLate(chain), removed())),
             Phase::Over(success) => {
                 if let Some((next, _)) = self.asked(&removed(), chain, Ask::End(success), Clock::Ahead) {
                     steps.push((Step::Record(chain), next));
@@ -343,14 +340,41 @@ impl World {
 
     /// The least of the worlds that differ in nothing but names: of the workers here, of the pieces of work, and of runs.
     fn canonical(mut self) -> Self {
-        for chain in &mut self.chains {
-            chain.runs.iter_mut().for_each(Run::forget_what_does_not_matter);
-            chain.runs.sort_unstable();
-        }
+        self.forget_what_does_not_matter();
         let mirrored = self.with_chains_swapped();
         let swapped = self.with_workers_swapped();
         let both = mirrored.with_workers_swapped();
         self.min(mirrored).min(swapped).min(both)
+    }
+
+    fn forget_what_does_not_matter(&mut self) {
+        for chain in &mut self.chains {
+            // A late end is refused (`rows` checks it with each fence) and changes nothing: at once or later is the same.
+            chain
+                .runs
+                .retain(|run| run.is_current || !matches!(run.phase, Phase::Over(_)));
+            for run in &mut chain.runs {
+                if let Phase::Over(_) = run.phase {
+                    (run.owner, run.is_told_to_stop) = (None, false);
+                }
+            }
+            chain.runs.sort_unstable();
+            if chain.row.terminal && !chain.awaits_word {
+                chain.row.attempts = 0;
+            }
+        }
+        for (at, worker) in self.workers.iter_mut().enumerate() {
+            // One that has nothing left to learn of but that it lost may learn it at once.
+            if let Worker::Holds {
+                chain,
+                is_current: false,
+                has_started: true,
+            } = *worker
+                && self.chains[chain].runs.iter().all(|run| run.owner != Some(at))
+            {
+                *worker = Worker::Idle;
+            }
+        }
     }
 
     fn with_chains_swapped(&self) -> Self {
@@ -378,17 +402,6 @@ impl World {
             chain.runs.sort_unstable();
         }
         next
-    }
-}
-
-impl Run {
-    fn forget_what_does_not_matter(&mut self) {
-        if let Phase::Over(_) = self.phase {
-            (self.owner, self.is_told_to_stop) = (None, false);
-            if !self.is_current {
-                self.phase = Phase::Over(Success::No);
-            }
-        }
     }
 }
 

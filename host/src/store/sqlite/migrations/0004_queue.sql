@@ -38,6 +38,8 @@ CREATE TABLE dependencies (
     awaited  INTEGER NOT NULL REFERENCES entity_ids, -- for whom, also after it was removed; a successor takes over
     success  INTEGER                     -- whether it ended with success; NULL while it has not ended
              CONSTRAINT dependencies_success_is_a_boolean CHECK (success IN (0, 1)),
+    any_end  INTEGER NOT NULL DEFAULT 0  -- whether any end is as good as a success
+             CONSTRAINT dependencies_any_end_is_a_boolean CHECK (any_end IN (0, 1)),
     is_news  INTEGER NOT NULL            -- it ended, and the row was not looked at since
              CONSTRAINT dependencies_is_news_is_a_boolean CHECK (is_news IN (0, 1)),
     PRIMARY KEY (entity, awaited),
@@ -72,8 +74,46 @@ CREATE TABLE boots (
 -- How late renewals of leases were: a histogram over the life of the store.
 CREATE TABLE renewal_delays (
     limit_ms INTEGER PRIMARY KEY,        -- upper limit, in milliseconds; -1 for all above
-    renewals INTEGER NOT NULL            -- how many
+    renewals INTEGER NOT NULL,           -- how many
+    late_ms  INTEGER NOT NULL            -- how late they were, all together
 ) STRICT;
 
 -- Writes that came under a fence that was not current any more, to count them.
 CREATE INDEX admin_events_late_writes ON admin_events (admin_event) WHERE action = 'lease_write_refused';
+
+-- Work that is due again and again.
+CREATE TABLE schedules (
+    schedule        INTEGER PRIMARY KEY, -- its number
+    name            TEXT NOT NULL UNIQUE -- what users call it
+                    CONSTRAINT schedules_name_is_given CHECK (name <> ''),
+    cadence         TEXT NOT NULL        -- JSON of when it fires
+                    CONSTRAINT schedules_cadence_is_json CHECK (json_valid(cadence)),
+    overlap         TEXT NOT NULL,       -- what happens while an earlier one is not over
+    missed          TEXT NOT NULL,       -- what happens to fire times that nobody saw
+    paused          INTEGER NOT NULL     -- whether nothing is fired
+                    CONSTRAINT schedules_paused_is_a_boolean CHECK (paused IN (0, 1)),
+    next_fire_at_ms INTEGER,             -- the next fire time that was not dealt with; NULL when there is no more
+    submission      TEXT NOT NULL        -- JSON of what it starts
+                    CONSTRAINT schedules_submission_is_json CHECK (json_valid(submission)),
+    created_at_ms   INTEGER NOT NULL,    -- when it was added; intervals count from here
+    actor           TEXT NOT NULL        -- by whom
+) STRICT;
+
+-- What is due, and when the next is.
+CREATE INDEX schedules_due ON schedules (next_fire_at_ms) WHERE paused = 0 AND next_fire_at_ms IS NOT NULL;
+
+-- What stands for a fire time: one entity, whoever fires, however often. Gone with the entity or the schedule.
+CREATE TABLE occurrences (
+    schedule      INTEGER NOT NULL REFERENCES schedules ON DELETE CASCADE, -- the schedule
+    nominal_at_ms INTEGER NOT NULL,      -- the fire time
+    entity        INTEGER NOT NULL REFERENCES entities ON DELETE CASCADE, -- what stands for it: the last of its attempts
+    fired_at_ms   INTEGER NOT NULL,      -- when it was dealt with
+    open          INTEGER NOT NULL       -- whether it may still be at work; set to 0 by a later fire time, not by its end
+                  CONSTRAINT occurrences_open_is_a_boolean CHECK (open IN (0, 1)),
+    PRIMARY KEY (schedule, nominal_at_ms)
+) STRICT, WITHOUT ROWID;
+
+-- What goes with an entity, and what its next attempt takes over.
+CREATE UNIQUE INDEX occurrences_by_entity ON occurrences (entity);
+-- What may overlap with the next fire time.
+CREATE INDEX occurrences_open ON occurrences (schedule, nominal_at_ms) WHERE open = 1;

@@ -17,6 +17,7 @@ use crate::verbs::lease::keep::{Keeping, keep, next_due};
 use crate::verbs::lease::start::{Started, start};
 use crate::verbs::lease::terms::Row;
 use crate::verbs::repair::{Act, repair};
+use crate::verbs::schedule::fire_due;
 use crate::verbs::side_by_side::side_by_side;
 use crate::verbs::transition::{Beside, write};
 use crate::wake::POLL;
@@ -101,11 +102,21 @@ impl Bidder<'_> {
         })
     }
 
-    /// Does what is due for everybody's rows, unless a service is up that does.
+    /// Submits what schedules make due.
+    fn fire_schedules(&self) -> Result<(), Error> {
+        for problem in fire_due(self.host)?.problems {
+            // A worker looks once in a second: the service is who tells of it once.
+            tracing::warn!(problem, "a schedule cannot be fired");
+        }
+        Ok(())
+    }
+
+    /// Does what is due for everybody's rows and schedules, unless a service is up that does.
     fn keep_queue(&self) -> Result<(), Error> {
         if is_served(&self.host.config().database_path()) {
             return Ok(());
         }
+        self.fire_schedules()?;
         let keeping = Keeping {
             grace: self.options.grace,
             act: Act::Do,
@@ -326,7 +337,9 @@ impl Bidder<'_> {
     /// How long nothing needs to be looked at, unless something is touched.
     fn until_next(&self) -> Duration {
         let due = next_due(self.host).ok().flatten();
-        let left = due.map(|due| due.since(self.host.now()).as_ms());
+        let fire = self.host.store().next_fire().ok().flatten();
+        let next = due.into_iter().chain(fire).min();
+        let left = next.map(|due| due.since(self.host.now()).as_ms());
         let left = left
             .and_then(|ms| u64::try_from(ms).ok())
             .map_or(POLL, Duration::from_millis);
