@@ -63,7 +63,7 @@ fn measured(home: &Home, host: &Host, effort: Effort) -> Result<(Late, u64, Dura
     }
     let running = format!("SELECT {HELD} - count(*) FROM runtimes WHERE state = 'running'");
     until_none(&home.database(), &running)?;
-    let before = host.store().renewal_delays()?;
+    let before = host.store().renewal_delays()?.counts;
     let (over, writes) = (AtomicBool::new(false), AtomicU64::new(0));
     let began = Instant::now();
     let length = Duration::from_secs(u64::try_from(effort.choose(3, 20))?);
@@ -86,7 +86,7 @@ fn measured(home: &Home, host: &Host, effort: Effort) -> Result<(Late, u64, Dura
             .try_for_each(|writer| writer.join().ok().context("a writer panicked")?)
     })?;
     let length = began.elapsed();
-    let after = host.store().renewal_delays()?;
+    let after = host.store().renewal_delays()?.counts;
     let late = after
         .iter()
         .zip(before)
