@@ -131,9 +131,9 @@ fn survives(occurrences: usize, strikes: usize) {
 }
 
 fn seed() -> u64 {
-    let given = std::env::var("RUNWARDEN_CHAOS_SEED").ok();
+    let given = std::env::var_os("RUNWARDEN_CHAOS_SEED");
     given
-        .and_then(|seed| seed.parse().ok())
+        .and_then(|seed| seed.to_str()?.parse().ok())
         .unwrap_or_else(|| u64::from(std::process::id()))
 }
 
