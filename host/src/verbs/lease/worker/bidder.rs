@@ -80,7 +80,7 @@ impl Bidder<'_> {
     /// One look at everything; whether there will be another.
     fn round(&self, is_first: bool) -> Result<Round, Error> {
         self.keep_queue()?;
-        self.see_ends()?;
+        self.see_ends();
         let bidding = self.working.lock().bidding;
         if bidding == Bidding::GivingBack {
             self.give_back();
@@ -201,37 +201,55 @@ impl Bidder<'_> {
         }
     }
 
-    /// Looks at what is held: what has ended is written and let go, what was lost is stopped.
-    fn see_ends(&self) -> Result<(), Error> {
+    /// Looks at what is held: what has ended is written and let go, what was lost is stopped. What fails for one row is told
+    /// of; the others are looked at.
+    fn see_ends(&self) {
         for holding in self.working.holdings() {
-            let id = &holding.lease.reference.id;
-            let Some(run) = &holding.run else { continue };
-            let row = self.host.store().load(id)?;
-            let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
-            let run = self
-                .host
-                .store()
-                .load(&run.reference.id)?
-                .unwrap_or_else(|| run.clone());
-            if holding.authority == Authority::Lost || !is_ours {
-                let ended = row
-                    .as_ref()
-                    .is_some_and(|row| row.fence == holding.lease.fence || run.terminal);
-                self.leave(&holding, &run, ended)?;
-                if let Some(row) = row.filter(|_| ended) {
-                    (self.tell)(&Progress::Ended(&row));
-                }
-                continue;
-            }
-            // A run whose shim was killed is found by whoever looks.
-            let run = if run.terminal { run } else { repair(self.host, run)? };
-            if run.terminal && end_row(self.host, &run, &holding.lease)? != RowEnd::Open {
-                self.let_go(id, |done| done.ended += 1);
-                if let Some(row) = self.host.store().load(id)? {
-                    (self.tell)(&Progress::Ended(&row));
-                }
+            let seen = match &holding.run {
+                Some(run) => self.see_end(&holding, run),
+                None => self.see_unstarted(&holding),
+            };
+            if let Err(error) = seen {
+                (self.tell)(&Progress::Failed(&format!("{}: {error}", holding.lease.reference)));
             }
         }
+    }
+
+    fn see_end(&self, holding: &Holding, run: &Entity) -> Result<(), Error> {
+        let (store, id) = (self.host.store(), &holding.lease.reference.id);
+        let row = store.load(id)?;
+        let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
+        let run = store.load(&run.reference.id)?.unwrap_or_else(|| run.clone());
+        if holding.authority == Authority::Lost || !is_ours {
+            let ended = row
+                .as_ref()
+                .is_some_and(|row| row.fence == holding.lease.fence || run.terminal);
+            self.leave(holding, &run, ended)?;
+            if let Some(row) = row.filter(|_| ended) {
+                (self.tell)(&Progress::Ended(&row));
+            }
+            return Ok(());
+        }
+        // A run whose shim was killed is found by whoever looks.
+        let run = if run.terminal { run } else { repair(self.host, run)? };
+        if run.terminal && end_row(self.host, &run, &holding.lease)? != RowEnd::Open {
+            self.let_go(id, |done| done.ended += 1);
+            if let Some(row) = store.load(id)? {
+                (self.tell)(&Progress::Ended(&row));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row whose start failed, and which could not be given back then: nothing of it runs.
+    fn see_unstarted(&self, holding: &Holding) -> Result<(), Error> {
+        let id = &holding.lease.reference.id;
+        let entity = self.host.store().load(id)?;
+        let ours = entity.filter(|row| is_held_under(row, &holding.lease));
+        if let Some(row) = ours.map(|row| Row::of(self.host, row, None)).transpose()?.flatten() {
+            self.write_back(&row, holding.lease.fence)?;
+        }
+        self.let_go(id, |done| done.handed_back += 1);
         Ok(())
     }
 
@@ -336,3 +354,6 @@ enum Round {
     More,
     Over,
 }
+
+#[cfg(test)]
+mod tests;
