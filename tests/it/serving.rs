@@ -391,7 +391,7 @@ fn stop_between_writes(home: &Home, served: &Served) {
     until("it is stopped and holds nothing", || {
         served.signal(Signal::STOP);
         let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store is there");
-        store.busy_timeout(std::time::Duration::ZERO).expect("it takes a limit");
+        store.busy_timeout(Duration::ZERO).expect("it takes a limit");
         let is_free = store.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
         if !is_free {
             served.signal(Signal::CONT);

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::measure::measure_end;
 use super::{
-    Actor, AdminEvent, Change, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, Lifecycle, Override, Planned, Reason,
-    SameStatus, Timestamp, Transition, coerce, json_equal,
+    Actor, AdminEvent, Change, Edge, Entity, EventId, Fields, HistoryRow, KeyUse, LeaseChange, LeaseStep, Lifecycle,
+    Override, Planned, Reason, SameStatus, Stage, Timestamp, Transition, coerce, json_equal,
 };
 
 /// What a command comes to.
@@ -104,6 +104,9 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         Ok(fitted) => fitted,
         Err(invalid) => return Decision::Invalid(invalid),
     };
+    if let Some(invalid) = lease_patch(entity, command) {
+        return Decision::Invalid(invalid);
+    }
     if let Some(conflict) = expectations(entity, command, &fitted.guards) {
         return Decision::Conflict(conflict);
     }
@@ -126,6 +129,11 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         step.carry_out(&mut after);
     }
     after.line_up(lifecycle);
+    if command.lease.is_none() && leaves_its_holder(entity, &after) {
+        // Moved by hand from under its worker, whose later writes are conflicts.
+        LeaseStep::free(LeaseChange::Release { due_at: None }).carry_out(&mut after);
+        after.line_up(lifecycle);
+    }
     measure_end(lifecycle, entity, &mut after, &fitted.patch, now);
     if after.terminal {
         after.unique_key = None;
@@ -152,6 +160,24 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         admin,
         key: None,
     }))
+}
+
+/// The fields of a lease, which are the host's once work was queued: a fence would be worth nothing otherwise.
+const LEASE_FIELDS: [&str; 4] = ["leased_by", "lease_expires_at", "lease_attempts", "unknown_since"];
+
+fn lease_patch(entity: &Entity, command: &Transition) -> Option<Invalid> {
+    entity.queued.as_ref()?;
+    let name = LEASE_FIELDS.iter().find(|name| command.patch.contains_key(**name))?;
+    let message = format!("`{name}` of queued work is written by whoever holds it, and by nobody else");
+    Some(Invalid::new("field", message, Some("leave it out".to_owned())))
+}
+
+fn leaves_its_holder(before: &Entity, after: &Entity) -> bool {
+    let is_held = |entity: &Entity| {
+        let stage = entity.queued.as_ref().and_then(|queued| queued.stage);
+        stage.is_some_and(Stage::is_held)
+    };
+    is_held(before) && !is_held(after) && !after.terminal
 }
 
 impl Change {

@@ -761,3 +761,44 @@ fn a_kind_without_a_lease_rule_is_never_leased() {
     assert_eq!(claim(&lifecycle, &row, &terms(3), "w1", steady(0)), None);
     assert_eq!(due_then(&lifecycle, &row, 3, LEASE * 9), Due::Nothing);
 }
+
+#[test]
+fn whoever_moves_held_work_by_hand_takes_it_from_its_holder_and_nobody_patches_a_lease() {
+    for version in VERSIONS {
+        let lifecycle = lifecycle(version);
+        let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w");
+        let operator = || Actor::new("operator", "ada");
+        let by_hand = Transition::new("retry_wait", Reason::code("run.retry_wait.backoff"), operator());
+        let after = written(&lifecycle, &row, &by_hand);
+        assert_eq!((after.structural.leased_by.clone(), after.fence), (None, row.fence + 1));
+        let mut late = Transition::new("completed", Reason::code("run.completed.ok"), operator());
+        late.lease = Some(LeaseStep::under(row.fence, LeaseChange::Keep));
+        let Decision::Conflict(conflict) = decided(&lifecycle, &after, &late) else {
+            panic!("its holder's write is late")
+        };
+        assert_eq!(conflict.code, "fence");
+        let again = Transition::new("running", row.reason.clone(), operator());
+        assert_eq!(
+            written(&lifecycle, &row, &again).fence,
+            row.fence,
+            "it stays where it is"
+        );
+        let fields = [
+            ("leased_by", json!("thief")),
+            ("lease_attempts", json!(0)),
+            ("lease_expires_at", json!(1)),
+        ];
+        for (name, value) in fields {
+            let mut patch = again.clone();
+            patch.patch.insert(name.to_owned(), value);
+            let Decision::Invalid(invalid) = decided(&lifecycle, &row, &patch) else {
+                panic!("{name} is the host's")
+            };
+            assert_eq!(invalid.code, "field");
+            let mut unqueued = row.clone();
+            unqueued.queued = None;
+            let decision = decided(&lifecycle, &unqueued, &patch);
+            assert!(matches!(decision, Decision::Apply(_)), "nobody queued it");
+        }
+    }
+}
