@@ -33,11 +33,11 @@ pub(super) fn claim(
     most: usize,
 ) -> Result<Vec<Taken>, Error> {
     let directory = host.config().home().join("claiming");
-    let _turn = take_in_order(&directory, PATIENCE).or_else(|| {
-        // The first worker of a home makes it; where it cannot be had, the store alone keeps order.
+    if !directory.exists() {
+        // Where it cannot be had, the store alone keeps order.
         let _ = DirBuilder::new().mode(0o700).create(&directory);
-        take_in_order(&directory, PATIENCE)
-    });
+    }
+    let _turn = take_in_order(&directory, PATIENCE);
     let query = ReadyQuery {
         queues: queues.to_vec(),
         limit: most,
