@@ -130,31 +130,34 @@ impl Host {
         if let Some(offset) = self.steady_offset.get() {
             return Ok(Timestamp::from_ms(ms.saturating_add(*offset)));
         }
-        let boot = self.boot();
-        let offset = match self.store.steady_offset(&boot)? {
+        let (boot, added) = self.boot();
+        let kept = match self.store.steady_offset(&boot)? {
             Some(offset) => offset,
             None => {
-                let fresh = self.now().as_ms().saturating_sub(ms);
+                let now = self.now();
+                let fresh = now.as_ms().saturating_sub(ms.saturating_sub(added));
                 match self.store.keep_steady_offset(&boot, fresh) {
                     // No lease was taken in this boot yet: the one that is kept later may be another one.
-                    Err(StoreError::ReadOnly { .. }) => return Ok(Timestamp::from_ms(ms.saturating_add(fresh))),
+                    Err(StoreError::ReadOnly { .. }) => return Ok(now),
                     kept => kept?,
                 }
             }
         };
-        Ok(Timestamp::from_ms(
-            ms.saturating_add(*self.steady_offset.get_or_init(|| offset)),
-        ))
+        let offset = *self.steady_offset.get_or_init(|| kept.saturating_sub(added));
+        Ok(Timestamp::from_ms(ms.saturating_add(offset)))
     }
 
-    /// This boot, as this process sees it.
-    fn boot(&self) -> Boot {
+    /// This boot, and by how many milliseconds its clock is ahead here. Where it is known what the time namespace adds,
+    /// that is taken out: every process of the machine has the same clock.
+    fn boot(&self) -> (Boot, i64) {
         let place = self.place();
+        let added = crate::process::boot_offset_ms();
         let namespace = place.time_namespace.and_then(|inode| i64::try_from(inode).ok());
-        Boot {
+        let boot = Boot {
             boot_id: place.boot_id.clone().unwrap_or_default(),
-            time_namespace: namespace.unwrap_or(0),
-        }
+            time_namespace: if added.is_some() { 0 } else { namespace.unwrap_or(0) },
+        };
+        (boot, added.unwrap_or(0))
     }
 
     /// Tells everybody who waits that something changed.
@@ -324,9 +327,9 @@ mod tests {
         let before = reads.now();
         let told = reads.steady_now().unwrap();
         assert!((before..=reads.now()).contains(&told), "the time of day: {told:?}");
-        assert_eq!(writes.store().steady_offset(&writes.boot()).unwrap(), None);
+        assert_eq!(writes.store().steady_offset(&writes.boot().0).unwrap(), None);
         // What another process keeps afterwards holds for this one, too.
-        writes.store().keep_steady_offset(&writes.boot(), 0).unwrap();
+        writes.store().keep_steady_offset(&writes.boot().0, 0).unwrap();
         assert!(reads.steady_now().unwrap() < before, "time since the boot");
     }
 
@@ -338,10 +341,10 @@ mod tests {
             host(home.path(), OpenMode::Existing),
         );
         let first = one.steady_now().unwrap();
-        let kept = one.store().steady_offset(&one.boot()).unwrap();
+        let kept = one.store().steady_offset(&one.boot().0).unwrap();
         let second = other.steady_now().unwrap();
         assert!(first <= second && second <= one.steady_now().unwrap());
-        assert_eq!(other.store().steady_offset(&other.boot()).unwrap(), kept);
+        assert_eq!(other.store().steady_offset(&other.boot().0).unwrap(), kept);
         assert!(kept.is_some());
     }
 }

@@ -243,6 +243,32 @@ fn after_ten_days_asleep(home: &Home, arguments: &[&str]) -> Option<std::process
 }
 
 #[test]
+fn leases_are_measured_by_one_clock_in_whatever_time_namespace_their_workers_are() {
+    let home = Home::new();
+    home.done(&["submit", "--id", "one", "--", "true"]);
+    let worker = ["worker", "--drain", "--quiet"];
+    let Some(inside) = after_ten_days_asleep(&home, &worker) else {
+        return;
+    };
+    assert!(inside.status.success(), "{inside:?}");
+    home.done(&["submit", "--id", "two", "--", "true"]);
+    home.done(&worker);
+    let sql = "SELECT count(*), max(heartbeat_at_ms) - min(heartbeat_at_ms) FROM workers";
+    let (workers, apart_ms): (i64, i64) = database(&home)
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .expect("workers of ours");
+    assert_eq!(workers, 2);
+    assert!(
+        (0..600_000).contains(&apart_ms),
+        "the same minutes, {apart_ms} ms apart"
+    );
+    let boots: i64 = database(&home)
+        .query_row("SELECT count(*) FROM boots", [], |row| row.get(0))
+        .expect("a number");
+    assert_eq!(boots, 1, "a namespace that is gone leaves its number to the next");
+}
+
+#[test]
 fn time_asleep_counts_for_no_timeout() {
     let home = Home::new();
     let run = |id: &str, timeout: &str, program: &[&str]| {

@@ -5,6 +5,7 @@ mod adversity;
 mod broken_handlers;
 mod callbacks;
 mod causes;
+mod chaos;
 mod compiling;
 mod containment;
 mod crashes;

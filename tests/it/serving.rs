@@ -386,6 +386,20 @@ fn a_run_whose_shim_was_killed_is_found_by_a_service_that_starts() {
     served.stop();
 }
 
+/// Stops the service at a moment when it does not hold the store: nobody could write until it is continued.
+fn stop_between_writes(home: &Home, served: &Served) {
+    until("it is stopped and holds nothing", || {
+        served.signal(Signal::STOP);
+        let store = rusqlite::Connection::open(home.home().join("state.db")).expect("the store is there");
+        store.busy_timeout(std::time::Duration::ZERO).expect("it takes a limit");
+        let is_free = store.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+        if !is_free {
+            served.signal(Signal::CONT);
+        }
+        is_free
+    });
+}
+
 #[test]
 fn ends_are_left_to_a_service_that_answers_and_recorded_without_it_when_it_does_not() {
     let home = Home::new();
@@ -398,7 +412,7 @@ fn ends_are_left_to_a_service_that_answers_and_recorded_without_it_when_it_does_
     }
     until("both ends were left to it", || ends() >= 2.0);
     assert_eq!(ends(), 2.0);
-    served.signal(Signal::STOP);
+    stop_between_writes(&home, &served);
     let gate = home.gate("gate");
     home.detach(
         "three",

@@ -1,18 +1,24 @@
 //! One file per figure.
 
+mod backlog;
 mod bare;
+mod claims;
 mod cold;
 mod decide;
 mod deliveries;
 mod ends;
+mod fences;
 mod fill;
 mod growth;
 mod guard;
+mod idle;
 mod memory;
 mod notices;
 mod ping;
 mod plan;
+mod queued;
 mod raw;
+mod renewals;
 mod size;
 mod start;
 mod stop;
@@ -41,6 +47,11 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("memory", memory::figure),
     ("size", size::figure),
     ("growth", growth::figure),
+    ("claims", claims::figure),
+    ("fences", fences::figure),
+    ("idle", idle::figure),
+    ("renewals", renewals::figure),
+    ("backlog", backlog::figure),
     ("ends", ends::figure),
 ];
 

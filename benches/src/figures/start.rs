@@ -96,7 +96,7 @@ fn wait(home: &Home) -> Result<Wait> {
 }
 
 /// Reaps what the run left, for a moment: its shim is still leaving when `wait` tells.
-fn drain(since: Instant) {
+pub(super) fn drain(since: Instant) {
     while since.elapsed() < Duration::from_millis(100) {
         let _ = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
         std::thread::park_timeout(Duration::from_millis(5));

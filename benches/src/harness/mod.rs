@@ -7,7 +7,7 @@ mod table;
 mod usage;
 
 pub use log::Written;
-pub use places::{Home, program, sibling};
+pub use places::{Home, library, program, sibling};
 pub use rounds::{Sample, interleave, measured, median};
 pub use table::{Row, Target, table};
 pub use usage::{cpu_time, cpu_time_of_living};

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use runwarden_host::policy::Limits;
+use runwarden_host::store::OpenMode;
 use runwarden_host::{Clock, Config, Host};
 use tempfile::TempDir;
 
@@ -46,16 +47,7 @@ impl Home {
 
     /// What a host is opened with that starts nothing.
     pub fn config(&self) -> Config {
-        Config {
-            home: self.path(),
-            database: None,
-            limits: Limits::DEFAULT,
-            clock: Clock::System,
-            compiler: None,
-            program: PathBuf::new(),
-            shim: &[],
-            variable: |_| None,
-        }
+        config(self.path())
     }
 
     /// The command in this home, with no streams of ours.
@@ -68,6 +60,27 @@ impl Home {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command)
     }
+}
+
+fn config(home: PathBuf) -> Config {
+    Config {
+        home,
+        database: None,
+        limits: Limits::DEFAULT,
+        clock: Clock::System,
+        compiler: None,
+        program: PathBuf::new(),
+        shim: &[],
+        variable: |_| None,
+    }
+}
+
+/// The library on a home that is there.
+///
+/// # Errors
+/// Its store cannot be opened.
+pub fn library(home: PathBuf) -> Result<Host> {
+    Ok(Host::open(config(home), OpenMode::Existing)?)
 }
 
 /// The `runwarden` built with this program; it is built when it is missing.

@@ -105,3 +105,42 @@ pub fn machine_name() -> String {
 pub fn boottime_ms() -> u64 {
     runwarden_shim::clock::boottime_ms()
 }
+
+/// How far this process's boot clock is ahead of the machine's, in milliseconds: what its time namespace adds. None where
+/// that cannot be read, or where its children would have another.
+pub fn boot_offset_ms() -> Option<i64> {
+    let inode = |name: &str| Some(rustix::fs::stat(format!("/proc/self/ns/{name}")).ok()?.st_ino);
+    // What can be read is what children get.
+    if inode("time")? != inode("time_for_children")? {
+        return None;
+    }
+    boot_offset(&fs::read_to_string("/proc/self/timens_offsets").ok()?)
+}
+
+fn boot_offset(offsets: &str) -> Option<i64> {
+    let line = offsets.lines().find_map(|line| line.strip_prefix("boottime"))?;
+    let mut words = line.split_whitespace().map(str::parse::<i64>);
+    let (seconds, nanoseconds) = (words.next()?.ok()?, words.next()?.ok()?);
+    seconds.checked_mul(1_000)?.checked_add(nanoseconds / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::boot_offset;
+
+    #[test]
+    fn the_offset_of_the_boot_clock_is_read_from_what_the_kernel_tells() {
+        let told = "monotonic           0         0\nboottime       864000  5000000\n";
+        assert_eq!(boot_offset(told), Some(864_000_005));
+        assert_eq!(boot_offset("monotonic 1 0\nboottime -7 0\n"), Some(-7_000));
+        for nonsense in [
+            "",
+            "boottime",
+            "boottime 1",
+            "boottime x 0",
+            "boottime 9223372036854775807 0",
+        ] {
+            assert_eq!(boot_offset(nonsense), None, "{nonsense}");
+        }
+    }
+}

@@ -49,7 +49,9 @@ pub use bounded::{BoundedEnd, bound_self, run_bounded};
 pub use containment::{Contain, Containing, NoCgroup, Surroundings, choose, empty_groups, group_name};
 pub use control::{Control, Event};
 pub use error::ProcessError;
-pub use evidence::{LogSigns, artifacts, boottime_ms, has_artifacts, last_output, log_signs, machine_name};
+pub use evidence::{
+    LogSigns, artifacts, boot_offset_ms, boottime_ms, has_artifacts, last_output, log_signs, machine_name,
+};
 pub use exit::{ExitFile, ExitRecord, SetRecord, Spared, SpawnErrorRecord, StopRecord, Survivor};
 pub(crate) use finishing::{HeldTurn, Ticket, Turn, draw_ticket, make_queue, take_turn, take_turn_for_others};
 pub use hangup::ignore_hangup;

@@ -254,12 +254,12 @@ pub struct Worker {
     pub stopped_at: Option<Timestamp>,
 }
 
-/// A boot as one time namespace sees it.
+/// A boot, as the machine counts its time or as one time namespace does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Boot {
     /// The boot.
     pub boot_id: String,
-    /// Inode of the time namespace, 0 where there is none to be read.
+    /// Inode of the time namespace; 0 where what it adds is known and taken out, or none can be read.
     pub time_namespace: i64,
 }
 

@@ -6,9 +6,10 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -198,6 +199,33 @@ fn a_lock_held_elsewhere_is_busy_after_the_wait_and_readers_do_not_mind() {
         store.create(&samples::new_entity(&store, "run", "a"), None),
         Ok(Created::New { .. })
     ));
+}
+
+/// Between two commits of such a writer is a moment of some microseconds.
+#[test]
+fn a_process_that_writes_without_a_pause_keeps_nobody_else_from_writing() {
+    let (_directory, path, _store) = made();
+    let store = opened(&path, OpenMode::Existing, 5_000).unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let greedy = Connection::open(&path).unwrap();
+            greedy.busy_timeout(Duration::from_secs(20)).unwrap();
+            while !over.load(Ordering::Relaxed) {
+                greedy.execute_batch("BEGIN IMMEDIATE").unwrap();
+                let begun = Instant::now();
+                while begun.elapsed() < Duration::from_millis(4) {
+                    std::hint::spin_loop();
+                }
+                greedy.execute_batch("COMMIT").unwrap();
+            }
+        });
+        let made: Vec<_> = (0..8)
+            .map(|number| store.create(&samples::new_entity(&store, "run", &format!("r{number}")), None))
+            .collect();
+        over.store(true, Ordering::Relaxed);
+        assert!(made.iter().all(Result::is_ok), "{made:?}");
+    });
 }
 
 #[test]

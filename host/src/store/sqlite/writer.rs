@@ -163,7 +163,7 @@ impl Work {
             Ok(db) => self.db.insert(db),
             Err(error) => return all(&explain(error, &path, doing, started.elapsed())),
         };
-        if let Err(error) = db.write("BEGIN IMMEDIATE", []) {
+        if let Err(error) = begin(db, self.source.tuning.busy_wait) {
             return all(&explain(error, &path, doing, started.elapsed()));
         }
         let alone = batch.len() == 1; // rolled back whole if it writes nothing: it needs no savepoint
@@ -240,4 +240,27 @@ impl Work {
             }
         }
     }
+}
+
+/// Between two tries to begin: a commit long, so that the moment between two commits of somebody else is soon hit.
+const TRY_EVERY: Duration = Duration::from_millis(1);
+
+/// Begins a transaction that writes, as soon as nobody else is in one. SQLite's own waiting looks again after up to a tenth
+/// of a second: beside a process that writes without a pause it hardly ever comes at the right moment, and a lease that is
+/// to be renewed runs out.
+fn begin(db: &Db, patience: Duration) -> rusqlite::Result<()> {
+    let started = Instant::now();
+    db.connection.busy_timeout(Duration::ZERO)?;
+    let begun = loop {
+        match db.write("BEGIN IMMEDIATE", []) {
+            Err(error) if is_busy(&error) && started.elapsed() < patience => thread::park_timeout(TRY_EVERY),
+            begun => break begun,
+        }
+    };
+    db.connection.busy_timeout(patience)?;
+    begun.map(drop)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }

@@ -13,20 +13,25 @@ use crate::process::take_in_order;
 use crate::store::{HeldLease, ReadyQuery};
 use crate::verbs::transition::{TransitionOutcome, write_all};
 
-/// How long a worker waits for its turn before it goes without: as long as it would wait for the store.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a worker waits for its turn before it goes without: many claims long. Who is stopped at its turn, by a debugger
+/// say, does not keep the others from work.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A row that was taken.
-pub(super) struct Taken {
+pub struct Taken {
     /// The row, held.
     pub(super) row: Row,
     /// The authority over it.
-    pub(super) lease: HeldLease,
+    pub lease: HeldLease,
 }
 
-/// Takes at most so many rows of these queues (none: of all), in one commit. The workers of a machine take turns, so that
-/// they do not take from each other; what says who has a row is the compare-and-set.
-pub(super) fn claim(
+/// Takes at most so many rows of these queues (none: of all), in one commit, for a holder with its last heartbeat. The
+/// workers of a machine take turns, so that they do not take from each other; what says who has a row is the
+/// compare-and-set. What is taken is lost unless it is renewed: [`super::work`] does all of it.
+///
+/// # Errors
+/// The store failed. If that was after the commit, what was taken is found when its lease runs out.
+pub fn claim(
     host: &Host,
     (holder, heartbeat): (&str, Timestamp),
     queues: &[String],
@@ -34,7 +39,7 @@ pub(super) fn claim(
 ) -> Result<Vec<Taken>, Error> {
     let directory = host.config().home().join("claiming");
     if !directory.exists() {
-        // Where it cannot be had, the store alone keeps order.
+        // The first worker of a home makes it; where it cannot be had, the store alone keeps order.
         let _ = DirBuilder::new().mode(0o700).create(&directory);
     }
     let _turn = take_in_order(&directory, PATIENCE);

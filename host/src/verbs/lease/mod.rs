@@ -12,6 +12,8 @@
 
 mod claim;
 mod end;
+#[cfg(test)]
+mod faults;
 mod judge;
 mod keep;
 mod operate;
@@ -21,6 +23,7 @@ mod submit;
 mod terms;
 mod worker;
 
+pub use claim::{Taken, claim};
 pub use keep::{Keeping, Kept, keep, next_due};
 pub use operate::{Confirmed, RenewedByHand, confirm, renew_by_hand, set_up};
 pub use submit::{Submission, submit};

@@ -66,7 +66,7 @@ CREATE TABLE workers (
 -- Steady time of a boot: milliseconds since 1970 that the boot clock's zero stands for, fixed by whoever needed it first.
 CREATE TABLE boots (
     boot_id        TEXT NOT NULL,        -- the boot
-    time_namespace INTEGER NOT NULL,     -- inode of the time namespace, 0 where none could be read
+    time_namespace INTEGER NOT NULL,     -- inode of the time namespace; 0 where what it adds is taken out, or none can be read
     offset_ms      INTEGER NOT NULL,     -- what is added to the boot clock
     PRIMARY KEY (boot_id, time_namespace)
 ) STRICT, WITHOUT ROWID;

@@ -1,7 +1,7 @@
 //! Takes rows, starts their runs, sees them end, and gives back what it is told not to finish.
 
 use super::keeper::{tell_failures, until_next};
-use super::{Authority, Bidding, Holding, Progress, Until, WorkerOptions, Working};
+use super::{Authority, Bidding, Done, Holding, Progress, Until, WorkerOptions, Working};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
@@ -86,7 +86,7 @@ impl Bidder<'_> {
     /// One look at everything; whether there will be another.
     fn round(&self, is_first: bool) -> Result<Round, Error> {
         self.keep_moments()?;
-        let seen = self.see_ends()?;
+        let seen = self.see_ends();
         let bidding = self.working.lock().bidding;
         if bidding == Bidding::GivingBack {
             self.give_back();
@@ -201,35 +201,49 @@ impl Bidder<'_> {
         }
     }
 
-    /// Looks at what is held: what has ended is written and let go, what was lost is stopped. How much of it was let go.
-    fn see_ends(&self) -> Result<usize, Error> {
-        let mut seen = 0;
+    /// Looks at what is held: what has ended is written and let go, what was lost is stopped. What fails for one row is told
+    /// of; the others are looked at. How much was let go.
+    fn see_ends(&self) -> usize {
+        let before = self.working.lock().done;
         for holding in self.working.holdings() {
-            let id = &holding.lease.reference.id;
-            let Some(run) = &holding.run else { continue };
-            let row = self.host.store().load(id)?;
-            let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
-            let run = self
-                .host
-                .store()
-                .load(&run.reference.id)?
-                .unwrap_or_else(|| run.clone());
-            if holding.authority == Authority::Lost || !is_ours {
-                self.leave(&holding, &run, row.as_ref())?;
-                seen += 1;
-                continue;
-            }
-            // A run whose shim was killed is found by whoever looks.
-            let run = if run.terminal { run } else { repair(self.host, run)? };
-            if run.terminal && end_row(self.host, &run, &holding.lease)? != RowEnd::Open {
-                self.let_go(id, |done| done.ended += 1);
-                seen += 1;
-                if let Some(row) = self.host.store().load(id)? {
-                    (self.tell)(&Progress::Ended(&row));
-                }
+            let seen = match &holding.run {
+                Some(run) => self.see_end(&holding, run),
+                None => self.see_unstarted(&holding),
+            };
+            if let Err(error) = seen {
+                (self.tell)(&Progress::Failed(&format!("{}: {error}", holding.lease.reference)));
             }
         }
-        Ok(seen)
+        let done = self.working.lock().done;
+        let let_go = |done: Done| done.ended + done.handed_back + done.lost;
+        usize::try_from(let_go(done).saturating_sub(let_go(before))).unwrap_or(usize::MAX)
+    }
+
+    fn see_end(&self, holding: &Holding, run: &Entity) -> Result<(), Error> {
+        let (store, id) = (self.host.store(), &holding.lease.reference.id);
+        let row = store.load(id)?;
+        let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
+        let run = store.load(&run.reference.id)?.unwrap_or_else(|| run.clone());
+        if holding.authority == Authority::Lost || !is_ours {
+            return self.leave(holding, &run, row.as_ref());
+        }
+        // A run whose shim was killed is found by whoever looks.
+        let run = if run.terminal { run } else { repair(self.host, run)? };
+        if run.terminal && end_row(self.host, &run, &holding.lease)? != RowEnd::Open {
+            self.let_go(id, |done| done.ended += 1);
+            if let Some(row) = store.load(id)? {
+                (self.tell)(&Progress::Ended(&row));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row whose start failed, and which could not be given back then: nothing of it runs.
+    fn see_unstarted(&self, holding: &Holding) -> Result<(), Error> {
+        let id = &holding.lease.reference.id;
+        give_back(self.host, &holding.lease)?;
+        self.let_go(id, |done| done.handed_back += 1);
+        Ok(())
     }
 
     /// A row that is not ours any more: it has ended, or is lost, and then its run is stopped if it goes on.
@@ -245,12 +259,12 @@ impl Bidder<'_> {
             return Ok(());
         }
         (self.tell)(&Progress::Lost(lease));
+        if !run.terminal {
+            stop_run(host, run, self.grace(holding)?, "its lease is lost")?;
+        }
         if let Some(row) = row.filter(|row| row.fence != lease.fence) {
             let event = lost_lease_event(row, (&lease.holder, lease.fence), host.now());
             host.store().record(&[event], &[])?;
-        }
-        if !run.terminal {
-            stop_run(host, run, self.grace(holding)?, "its lease is lost")?;
         }
         self.let_go(id, |done| done.lost += 1);
         Ok(())
@@ -302,7 +316,7 @@ impl Bidder<'_> {
         Ok(())
     }
 
-    fn let_go(&self, id: &str, count: impl FnOnce(&mut super::Done)) {
+    fn let_go(&self, id: &str, count: impl FnOnce(&mut Done)) {
         let mut shared = self.working.lock();
         if shared.held.remove(id).is_some() {
             count(&mut shared.done);
@@ -317,3 +331,6 @@ enum Round {
     More,
     Over,
 }
+
+#[cfg(test)]
+mod tests;
