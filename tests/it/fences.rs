@@ -14,7 +14,7 @@ use crate::workers::{Later, Worker, waiting_at};
 fn abandoned(home: &Home, options: &[&str]) -> (String, String) {
     let (_, script) = waiting_at(home, "one");
     let script = format!("echo x >> {}; {script}", home.path("count").display());
-    let id = home.submit(&[&["--lease", "500ms"], options].concat(), &["sh", "-c", &script]);
+    let id = home.submit(&[&["--lease", "1500ms"], options].concat(), &["sh", "-c", &script]);
     let worker = Worker::start(home, &[]);
     let pid = home.told("one");
     until("its run is recorded", || {
@@ -134,7 +134,7 @@ fn workers_that_are_killed_at_any_moment_lose_no_row() {
                 lock.display(),
                 overlap.display()
             );
-            let options = ["--lease", "500ms", "--attempts", "9"];
+            let options = ["--lease", "1500ms", "--attempts", "9"];
             home.submit(&options, &["sh", "-c", &script])
         })
         .collect();
@@ -199,7 +199,7 @@ fn an_end_that_was_seen_is_the_end_of_the_row_wherever_its_recorder_died() {
         for place in ["settle.ended", "lease.ending"] {
             let home = Home::new();
             let count = format!("echo x >> {}; exit 0", home.path("count").display());
-            let id = home.submit(&["--policy", policy, "--lease", "500ms"], &["sh", "-c", &count]);
+            let id = home.submit(&["--policy", policy, "--lease", "1500ms"], &["sh", "-c", &count]);
             let mut command = home.command(&["worker", "--once"]);
             command.env("RUNWARDEN_CRASH_AT", place);
             let mut child = command.spawn().expect("it starts");

