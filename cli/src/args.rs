@@ -151,7 +151,7 @@ pub(crate) fn command() -> clap::Command {
     let page = width().map_or(usize::MAX, |width| usize::from(width.min(WIDTH_MAX)));
     let more = broken("`runwarden COMMAND --help` says more, with examples.", page, page).join("\n");
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}\n{more}\n",
+        "{{about-with-newline}}{{usage-heading}} {{usage}}\n{}\n{{options}}\n{more}\n",
         groups(&command, page),
     );
     command.help_template(template)

@@ -53,10 +53,10 @@ const EXAMPLES: &str = "EXAMPLES
   */5 * * * * runwarden worker --drain --quiet   # as a line for cron
 
 TERM or Ctrl-C: nothing new is taken, and what runs goes on to its end; once more: what runs is stopped and given back; a
-third time: the worker ends at once, and its runs go on.
+third time: the worker does not wait for that, and each run gives its row back when it has stopped.
 
 EXIT CODES
-  0 it was told to stop, or is done   3 it was told to leave what runs";
+  0 it was told to stop, or is done   3 it was told to leave what it was stopping";
 
 /// Works until it is told to stop, or is done.
 pub(crate) fn execute(context: &Context, args: &Args) -> Exit {

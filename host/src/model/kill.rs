@@ -190,6 +190,12 @@ pub struct PlannedKill {
     pub step: KillStep,
 }
 
+/// Whether an entity has ended as a kill by this row ends it, whoever wrote that.
+pub fn is_killed_by(row: &KillRow, entity: &Entity) -> bool {
+    let codes = [&row.term_code, &row.force_code];
+    entity.terminal && entity.status == row.goes_to && codes.contains(&&entity.reason.code)
+}
+
 /// Whether a kill of an entity reaches what is linked below it. For one that has ended its kind's rows count: what it
 /// left running below is killed as it would have been.
 pub fn cascades(lifecycle: &Lifecycle, status: &str, reach: Reach) -> bool {

@@ -70,7 +70,7 @@ pub use health::{Condition, Health, HealthLevel, ProcessSeen, Signs, by_threshol
 pub use id::{EventId, IdError, PREFIX_CHARS_MIN, Reference, generate_id, singular, validate_id};
 pub use kill::{
     Asked, KillNode, KillRefusal, KillSet, KillStep, PlannedKill, Reach, SeenGone, Standing, Unjudged, cascades,
-    plan_kill,
+    is_killed_by, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use nearest::nearest;
@@ -80,7 +80,7 @@ pub use notify::{
 };
 pub use parameters::{check_given, filled};
 pub use queueing::{LeaseChange, LeaseStep, Lineage, QUEUE_DEFAULT, Queued, Queueing, Stage};
-pub use refusal::{LATE_WRITE, late_write_event, rejection_event};
+pub use refusal::{LATE_WRITE, late_write_event, lost_lease_event, rejection_event};
 pub use repair::{Began, Carriers, Left, Observed, Recorded, Repair, Unseen, is_overdue, repair, repair_evidence};
 pub use resource::{Extent, Protected, Resource, refusal as removal_refusal};
 pub use retention::{

@@ -43,16 +43,26 @@ pub(crate) fn shim(runtime: &Runtime) -> Option<process::Identity> {
 }
 
 fn identity(runtime: &Runtime, process: &ProcessIdentity) -> Option<process::Identity> {
+    identity_at(&runtime.place, process, &runtime.attempt_token)
+}
+
+/// Whether a process that was recorded there is positively gone; what cannot be known is not.
+pub(crate) fn is_gone(host: &Host, (place, process): (&Place, &ProcessIdentity)) -> bool {
+    let identity = identity_at(place, process, "");
+    identity.is_some_and(|identity| matches!(process::classify(&identity, host.place()), Liveness::Gone { .. }))
+}
+
+fn identity_at(place: &Place, process: &ProcessIdentity, attempt_token: &str) -> Option<process::Identity> {
     Some(process::Identity {
-        host: runtime.place.host.clone(),
-        boot_id: runtime.place.boot_id.clone(),
-        pid_namespace: runtime.place.pid_namespace.map(i64::cast_unsigned),
-        time_namespace: runtime.place.time_namespace.map(i64::cast_unsigned),
+        host: place.host.clone(),
+        boot_id: place.boot_id.clone(),
+        pid_namespace: place.pid_namespace.map(i64::cast_unsigned),
+        time_namespace: place.time_namespace.map(i64::cast_unsigned),
         pid: i32::try_from(process.pid).ok()?,
         start_ticks: process.start_ticks.and_then(|ticks| u64::try_from(ticks).ok()),
         pidfs_inode: process.pidfs_inode.map(i64::cast_unsigned),
         pidfs_handle: process.pidfs_handle.clone(),
-        attempt_token: runtime.attempt_token.clone(),
+        attempt_token: attempt_token.to_owned(),
     })
 }
 

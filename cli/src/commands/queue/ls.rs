@@ -3,6 +3,7 @@
 use runwarden_host::Host;
 use runwarden_host::model::{DurationMs, Stage, Timestamp};
 use runwarden_host::store::{QueueState, Worker};
+use runwarden_host::verbs::lease::at_work;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -43,7 +44,7 @@ fn listing(host: &Host) -> Outcome<Listing> {
     let store = host.store();
     Ok(Listing {
         queues: store.queues()?,
-        workers: store.workers()?,
+        workers: at_work(host)?,
         late_writes: store.late_writes()?,
         steady: host.steady_now()?,
     })

@@ -11,6 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 use runwarden_host::model::{DurationMs, Stage, Timestamp};
 use runwarden_host::store::RenewalDelays;
 use runwarden_host::verbs::Service;
+use runwarden_host::verbs::lease::at_work;
 use runwarden_host::{Error, Host};
 
 /// What the text is.
@@ -131,7 +132,7 @@ fn queues(registry: &mut Registry, host: &Host) -> Result<(), Error> {
     gauge(
         registry,
         ("workers", "Workers that are at work"),
-        store.workers()?.len() as u64,
+        at_work(host)?.len() as u64,
     );
     registry.register_with_unit(
         "lease_renewal_delay",

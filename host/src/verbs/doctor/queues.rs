@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::model::{DurationMs, Stage, Timestamp};
 use crate::process::is_served;
 use crate::store::QueueState;
+use crate::verbs::lease::at_work;
 
 /// A lease that ended so long ago and was not judged says that nobody keeps the queue: several passes of whoever would.
 const UNJUDGED_AFTER: DurationMs = DurationMs::from_ms(60_000);
@@ -30,7 +31,7 @@ pub(super) fn checks(host: &Host) -> Result<Vec<Check>, Error> {
     let store = host.store();
     let found = Found {
         queues: store.queues()?,
-        workers: store.workers()?.len(),
+        workers: at_work(host)?.len(),
         late_writes: store.late_writes()?,
         served: is_served(&host.config().database_path()),
         steady: host.steady_now()?,

@@ -33,7 +33,7 @@ use self::round::Act;
 use self::walk::{Walk, walk};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, DurationMs, Entity, KillStep, PlannedKill, Reach, Runtime, Standing};
+use crate::model::{Actor, DurationMs, Entity, KillRow, KillStep, PlannedKill, Reach, Runtime, Standing, is_killed_by};
 use crate::process::{Look, Survivor, living_below};
 use crate::verbs::identity;
 
@@ -78,6 +78,7 @@ pub async fn kill(host: &Host, targets: &[Entity], asked: &Kill) -> Result<Killi
     let mut told = Told::default();
     let mut found = walk(host, targets, asked.reach, &mut act.budget)?;
     loop {
+        told.meet(&found);
         let mut open = found.plan();
         open.retain(|planned| !told.knows(&found, planned));
         let Some(round) = open.first().map(|planned| planned.round) else {
@@ -159,6 +160,8 @@ fn found(host: &Host, runtime: &Runtime) -> Result<Vec<Survivor>, Error> {
 /// What was done so far, by row number of the entity.
 #[derive(Default)]
 struct Told {
+    /// How those stood that had not ended when they were found.
+    met: HashMap<i64, (String, KillRow)>,
     reports: HashMap<i64, Killed>,
     /// The one above each, in order of discovery.
     above: Vec<(i64, Option<i64>)>,
@@ -176,11 +179,39 @@ impl Told {
         is_told && runtime.is_none_or(|runtime| self.runtimes.contains(&runtime.id))
     }
 
+    /// Notes how they stand before the kill has come to them.
+    fn meet(&mut self, found: &Walk) {
+        for node in found.nodes.iter().filter(|node| !node.entity.terminal) {
+            if let Some(row) = &node.row {
+                let met = || (node.entity.status.clone(), row.clone());
+                self.met.entry(node.entity.row).or_insert_with(met);
+            }
+        }
+    }
+
+    /// What has no process of its own may end with what is below it, by whoever records that end: as it would by this kill.
+    fn as_it_was_met(&self, entity: &Entity, killed: Killed) -> Killed {
+        match self.met.get(&entity.row) {
+            Some((status, row)) if killed.result == KillResult::Unchanged && is_killed_by(row, entity) => Killed {
+                previous_status: status.clone(),
+                result: KillResult::Killed,
+                signal: "no_process".to_owned(),
+                ..killed
+            },
+            _ => killed,
+        }
+    }
+
     fn add(&mut self, found: &Walk, place: usize, outcome: Result<Killed, Error>) {
         let entity = &found.nodes[place].entity;
         let above = found.above[place].map(|above| found.nodes[above].entity.row);
         self.runtimes
             .extend(found.runtimes[place].as_ref().map(|runtime| runtime.id));
+        let has_process = found.runtimes[place].is_some();
+        let outcome = match outcome {
+            Ok(killed) if !has_process => Ok(self.as_it_was_met(entity, killed)),
+            outcome => outcome,
+        };
         match outcome {
             Ok(killed) => match self.reports.entry(entity.row) {
                 Entry::Occupied(told) => told.into_mut().add(killed),

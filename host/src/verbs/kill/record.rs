@@ -6,7 +6,7 @@ use super::Kill;
 use super::report::{KillResult, Killed};
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Cause, Entity, KillRow, Reason, Runtime, RuntimeState, SeenGone, Transition};
+use crate::model::{Cause, Entity, KillRow, Reason, Runtime, RuntimeState, SeenGone, Transition, is_killed_by};
 use crate::store::RuntimeUpdate;
 use crate::verbs::settle::open_below;
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
@@ -70,7 +70,39 @@ pub(super) fn end(
         proof: end.proof.map(str::to_owned),
         ..Killed::of(entity, runtime, end.signal)
     };
-    Ok(told(report, outcome))
+    match outcome {
+        TransitionOutcome::Conflict(conflict) => overtaken(host, report, row, conflict.found.status),
+        TransitionOutcome::Applied { status, .. } => Ok(Killed { status, ..report }),
+        TransitionOutcome::Rejected(refusal) => Ok(Killed {
+            result: KillResult::Refused,
+            ..report
+        }
+        .saying(refusal.message)),
+    }
+}
+
+/// Somebody else wrote first. Where that is the end which this kill was about to write, as whoever records the end of the
+/// run below does for leased work, the entity is killed; any other end is its own.
+fn overtaken(host: &Host, report: Killed, row: &KillRow, found: String) -> Result<Killed, Error> {
+    let id = report.reference.rsplit_once('/').map_or("", |(_, id)| id);
+    let current = host.store().load(id)?.filter(|entity| entity.terminal);
+    let Some(current) = current else {
+        return Ok(Killed {
+            status: found,
+            result: KillResult::Incomplete,
+            ..report
+        }
+        .saying("it changed while it was being killed: kill it again"));
+    };
+    Ok(Killed {
+        result: if is_killed_by(row, &current) {
+            KillResult::Killed
+        } else {
+            KillResult::Unchanged
+        },
+        status: current.status,
+        ..report
+    })
 }
 
 /// Says of a runtime whose processes are positively gone that it is stopped.
@@ -104,21 +136,4 @@ fn fields(host: &Host, runtime: Option<&Runtime>, end: &End<'_>) -> Vec<(&'stati
     fields.push(("cause", json!(cause.word())));
     fields.push(("ended_at_is_approximate", json!(true)));
     fields
-}
-
-fn told(report: Killed, outcome: TransitionOutcome) -> Killed {
-    match outcome {
-        TransitionOutcome::Applied { status, .. } => Killed { status, ..report },
-        TransitionOutcome::Conflict(conflict) => Killed {
-            status: conflict.found.status,
-            result: KillResult::Incomplete,
-            ..report
-        }
-        .saying("it changed while it was being killed: kill it again"),
-        TransitionOutcome::Rejected(refusal) => Killed {
-            result: KillResult::Refused,
-            ..report
-        }
-        .saying(refusal.message),
-    }
 }

@@ -6,7 +6,7 @@ use super::terms::{Row, stored_work};
 use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
-use crate::model::lease::{AttemptEnd, ended, recovered};
+use crate::model::lease::{AttemptEnd, ended, handed_back, recovered};
 use crate::model::{
     Actor, Cause, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage, judge,
 };
@@ -27,12 +27,47 @@ pub(super) fn is_stopped_for_the_lease(runtime: Option<&Runtime>) -> bool {
         .is_some_and(|intent| intent.actor == stopper())
 }
 
-/// Ends the row that a run was started for, if it was started for one and has ended. Safe to repeat.
+/// Whether nobody saw how a run ended: that is proof that nothing of it lives, and no more.
+pub(super) fn is_unseen(run: &Entity) -> bool {
+    let cause = run.structural.cause.as_deref().and_then(Cause::from_word);
+    matches!(cause, Some(Cause::Unobserved | Cause::HostRestarted))
+}
+
+/// Ends the row that a run was started for, if it was started for one and its end was seen; a run that its worker stopped to
+/// give the row back gives it back, should the worker not live to do it. An end that nobody saw is left to the holder, or to
+/// whoever judges the row once its lease has run out. Safe to repeat.
 pub(crate) fn end_row_of(host: &Host, run: &Entity) -> Result<(), Error> {
     let Some(lease) = stored_work(host, run)?.and_then(|work| work.lease) else {
         return Ok(());
     };
-    end_row(host, run, &lease).map(drop)
+    if is_unseen(run) {
+        return Ok(());
+    }
+    if end_row(host, run, &lease)? == RowEnd::Open && run.terminal {
+        give_back(host, &lease)?;
+    }
+    Ok(())
+}
+
+/// Writes that a row is nobody's, as long as it is held under this lease. One whose lease ran out is left to whoever judges
+/// it, and so is one whose policy knows no way back.
+pub(super) fn give_back(host: &Host, lease: &HeldLease) -> Result<(), Error> {
+    let Some(entity) = host.store().load(&lease.reference.id)? else {
+        return Ok(());
+    };
+    let holds = entity
+        .structural
+        .lease_expires_at
+        .is_some_and(|end| host.steady_now().is_ok_and(|now| now <= end));
+    if entity.fence != lease.fence || stage(&entity) != Some(Stage::Active) || !holds {
+        return Ok(());
+    }
+    let lifecycle = host.lifecycle(&entity)?;
+    if let Some(mut command) = handed_back(&lifecycle, &entity, lease.fence, host.now()) {
+        command.expected_statuses = Some(vec![entity.status.clone()]);
+        write(host, &entity, &command, &Beside::NOTHING)?;
+    }
+    Ok(())
 }
 
 /// How the end of a row came out.
@@ -76,6 +111,12 @@ pub(super) fn end_row(host: &Host, run: &Entity, lease: &HeldLease) -> Result<Ro
         }
     }
     Ok(RowEnd::Open)
+}
+
+/// Whether a row that is not held under a lease any more has got the end of the run that was started under it, or was
+/// ended as a whole; otherwise it was lost.
+pub(super) fn has_ended_with(host: &Host, row: &Entity, run: &Entity, lease: &HeldLease) -> Result<bool, Error> {
+    Ok((row.terminal && row.fence == lease.fence) || is_written(host, row, run)?)
 }
 
 /// Whether the end of this run is in the history of its row: whoever saw it was faster, and the row has gone on.
@@ -134,6 +175,8 @@ fn write_end(
     let Some(mut command) = ended(&row.lifecycle, &row.entity, (&row.terms, lease.fence), &end, now) else {
         return Ok(Some(RowEnd::Lost));
     };
+    // An end is written once, whoever else sees it.
+    command.expected_statuses = Some(vec![row.entity.status.clone()]);
     if let Some(intent) = runtime.and_then(|runtime| runtime.stop_intent.as_ref())
         && end.cause == Cause::Kill
     {

@@ -3,13 +3,13 @@
 
 use serde_json::json;
 
-use super::end::{RowEnd, end_row, is_stopped_for_the_lease, stopper};
+use super::end::{RowEnd, end_row, is_stopped_for_the_lease, is_unseen, stopper};
 use super::terms::{Row, stored_work};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::lease::Seen;
-use crate::model::{Cause, DurationMs, Entity, KillRefusal, Reach, Standing};
+use crate::model::{DurationMs, Entity, KillRefusal, Reach, Standing};
 use crate::store::{HeldLease, Scope};
 use crate::verbs::identity::{standing, unreadable};
 use crate::verbs::kill::{Kill, Killing, kill};
@@ -56,6 +56,15 @@ pub(super) fn look(host: &Host, row: &Row) -> Result<Looked, Error> {
     Ok(Looked::Seen(Seen::Unconfirmed(words)))
 }
 
+/// Whether the run of a row has ended and left how; that is recorded, and is the row's end.
+pub(super) fn has_left_its_end(host: &Host, row: &Row) -> Result<bool, Error> {
+    let Some((run, lease)) = run_under(host, &row.entity)? else {
+        return Ok(false);
+    };
+    let run = repair(host, run)?;
+    Ok(run.terminal && matches!(ended(host, &run, &lease)?, Looked::Ended))
+}
+
 /// The run that was started for a row under its current fence.
 pub(super) fn run_under(host: &Host, row: &Entity) -> Result<Option<(Entity, HeldLease)>, Error> {
     for child in host.store().linked(row, Scope::Children)?.into_iter().rev() {
@@ -82,9 +91,7 @@ fn unstarted(host: &Host, row: &Entity) -> Result<Seen, Error> {
 /// unseen, it is only proof that nothing lives.
 fn ended(host: &Host, run: &Entity, lease: &HeldLease) -> Result<Looked, Error> {
     let runtime = newest_runtime(host, run)?;
-    let cause = run.structural.cause.as_deref().and_then(Cause::from_word);
-    let unseen = matches!(cause, Some(Cause::Unobserved | Cause::HostRestarted));
-    if is_stopped_for_the_lease(runtime.as_ref()) || unseen {
+    if is_stopped_for_the_lease(runtime.as_ref()) || is_unseen(run) {
         let open = runtime.is_some_and(|runtime| !runtime.is_stopped());
         let words = format!("{} is stopped, observed as {}", run.reference, run.reason.code);
         return Ok(Looked::Seen(if open {

@@ -5,17 +5,18 @@
 
 use serde_json::{Value, json};
 
-use super::judge::{Looked, look};
+use super::judge::{Looked, has_left_its_end, look};
 use super::terms::Row;
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::lease::{Awaited, Due, Fencing, Next, Now, Seen, due, fence, lineage_after};
+use crate::model::lease::{Awaited, Due, Fencing, Next, Now, Seen, doubts, due, fence, lineage_after, rule};
 use crate::model::{
     Actor, Create, DurationMs, Entity, Lifecycle, NewEntity, Queueing, Stage, Timestamp, Transition, create,
 };
 use crate::store::{StagedQuery, Successor};
 use crate::verbs::repair::Act;
+use crate::verbs::side_by_side::side_by_side;
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
 /// Rows of a page.
@@ -89,6 +90,17 @@ pub fn keep(host: &Host, keeping: Keeping) -> Result<Vec<Kept>, Error> {
     Ok(all)
 }
 
+/// Does what time and other work make due, which never takes long: no process is looked at, and none is stopped.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) fn keep_moments(host: &Host, keeping: Keeping) -> Result<Vec<Kept>, Error> {
+    let mut all = Vec::new();
+    keep_stage(host, Stage::Later, keeping, &mut all)?;
+    keep_waiting(host, keeping, &mut all)?;
+    Ok(all)
+}
+
 /// Each row of the stage for which something is due, page by page: a row that stays is passed once.
 fn keep_stage(host: &Host, stage: Stage, keeping: Keeping, all: &mut Vec<Kept>) -> Result<(), Error> {
     let before = clock(host, stage)?;
@@ -104,9 +116,12 @@ fn keep_stage(host: &Host, stage: Stage, keeping: Keeping, all: &mut Vec<Kept>) 
         let Some(last) = page.last() else { return Ok(()) };
         after = last.due_at().map(|at| (at, last.row));
         let is_last = page.len() < PAGE;
-        for entity in page {
-            all.extend(kept(host, entity, keeping));
-        }
+        // What is stopped for one row keeps the others waiting as little as can be.
+        all.extend(
+            side_by_side(page, |entity| kept(host, entity, keeping))
+                .into_iter()
+                .flatten(),
+        );
         if is_last || after.is_none() {
             return Ok(());
         }
@@ -201,6 +216,9 @@ fn keep_one(host: &Host, entity: Entity, keeping: Keeping) -> Result<Option<Kept
             if keeping.act == Act::DryRun {
                 return Ok(Some(kept));
             }
+            if is_given_up_at_once(&row) && has_left_its_end(host, &row)? {
+                return Ok(Some(Kept::of(&row.entity, "ended", "its end was seen")));
+            }
             crash::point("lease.due");
             Ok(applied(host, &row, &command, None)?.then_some(kept))
         }
@@ -211,6 +229,13 @@ fn keep_one(host: &Host, entity: Entity, keeping: Keeping) -> Result<Option<Kept
         ))),
         Due::Judge => judged(host, &row, now.steady),
     }
+}
+
+/// Whether the lease of a row that is due ran out under a policy that doubts nobody: nothing is stopped for it, but an end
+/// that its run left is recorded first.
+fn is_given_up_at_once(row: &Row) -> bool {
+    let stage = row.entity.queued.as_ref().and_then(|queued| queued.stage);
+    stage == Some(Stage::Active) && rule(&row.lifecycle).is_some_and(|rule| !doubts(rule))
 }
 
 /// The word for what is due for a row.
@@ -298,7 +323,7 @@ pub(super) fn successor(host: &Host, row: &Row) -> Result<Successor, Error> {
 
 /// The command that makes the attempt that follows a row.
 pub(super) fn next_attempt(host: &Host, row: &Entity, lifecycle: &Lifecycle) -> Result<Create, Error> {
-    let rule = lifecycle.descriptor().lease.as_ref();
+    let rule = rule(lifecycle);
     let mut command = Create::new(&row.reference.kind, &host.draw_id()?, Actor::system("reaper"));
     command.status = rule.map(|rule| rule.queued.clone());
     command.name.clone_from(&row.name);

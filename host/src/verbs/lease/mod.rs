@@ -27,7 +27,7 @@ pub use claim::{Taken, claim};
 pub use keep::{Keeping, Kept, keep, next_due};
 pub use operate::{Confirmed, RenewedByHand, confirm, renew_by_hand, set_up};
 pub use submit::{Submission, submit};
-pub use worker::{Bidding, Done, Holding, Progress, Until, WorkerOptions, Working, work};
+pub use worker::{Bidding, Done, Holding, Progress, Until, WorkerOptions, Working, at_work, work};
 
 pub(crate) use end::end_row_of;
 pub(crate) use keep::keep_row;

@@ -3,6 +3,7 @@
 use super::judge::run_under;
 use super::operate::is_given_up;
 use super::terms::Row;
+use super::worker::at_work;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Entity, QueueSight, Stage};
@@ -23,7 +24,7 @@ pub(crate) fn queue_sight(host: &Host, entity: &Entity) -> Result<Option<QueueSi
         .map(|(_, count)| count)
         .sum();
     let setup = queue.as_ref().map(|queue| &queue.setup);
-    let mut workers = store.workers()?;
+    let mut workers = at_work(host)?;
     workers.retain(|worker| worker.queues.is_empty() || worker.queues.contains(&queued.queue));
     let row = Row::of(host, entity.clone(), None)?;
     let successor = store.successor(entity)?;

@@ -3,12 +3,14 @@
 //! ```text
 //!             wake file, due times ─▶ bidder   claims as much as it has room for, starts it, sees it end
 //!                                     renewer  extends the leases of what is held, on time whatever the bidder does
+//!                                     keeper   does what time makes due, and judges workers that are not heard of
 //! ```
 //!
 //! If we die at any instant, what runs goes on under its shim, and its end is recorded by its finishing command under the
 //! fence it was started with. A row whose run had not begun is found when its lease runs out.
 
 mod bidder;
+mod keeper;
 mod renewer;
 
 use std::collections::BTreeMap;
@@ -22,7 +24,9 @@ use crate::model::{Bytes, DurationMs, Entity, Timestamp};
 use crate::process::{capture, install_shim};
 use crate::store::{HeldLease, Worker};
 use crate::verbs::identity;
+use crate::verbs::lease::keep::Keeping;
 use crate::verbs::outbox::deliver_own;
+use crate::verbs::repair::Act;
 use crate::wake::POLL;
 
 /// What a worker is asked for.
@@ -40,6 +44,15 @@ pub struct WorkerOptions {
     pub grace: Option<DurationMs>,
     /// The environment that its runs inherit.
     pub environment: Vec<(Bytes, Bytes)>,
+}
+
+impl WorkerOptions {
+    const fn keeping(&self) -> Keeping {
+        Keeping {
+            grace: self.grace,
+            act: Act::Do,
+        }
+    }
 }
 
 /// When a worker ends by itself.
@@ -117,7 +130,7 @@ pub enum Progress<'a> {
     Ended(&'a Entity),
     /// A row was given back.
     HandedBack(&'a HeldLease),
-    /// It is no longer the holder of a row, and its run was stopped.
+    /// It is no longer the holder of a row, and stops its run if it goes on.
     Lost(&'a HeldLease),
     /// Something failed, and is tried again.
     Failed(&'a str),
@@ -138,6 +151,8 @@ struct Shared {
     heartbeat: Option<Timestamp>,
     woken: bool,
     done: Done,
+    /// The queue was kept once.
+    is_kept: bool,
     /// The bidder has ended.
     is_over: bool,
 }
@@ -153,6 +168,7 @@ impl Working {
                 heartbeat: None,
                 woken: false,
                 done: Done::default(),
+                is_kept: false,
                 is_over: false,
             }),
             changed: Condvar::new(),
@@ -196,6 +212,17 @@ impl Working {
     }
 }
 
+/// The workers at work, oldest first: those that said so and did not say that they stopped, but for those that are seen to
+/// be gone.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn at_work(host: &Host) -> Result<Vec<Worker>, Error> {
+    let mut workers = host.store().workers()?;
+    workers.retain(|worker| !identity::is_gone(host, (&worker.place, &worker.identity)));
+    Ok(workers)
+}
+
 /// Works until it is told to stop, or its options say that it is done.
 ///
 /// # Errors
@@ -214,6 +241,7 @@ pub fn work(
     thread::scope(|scope| {
         scope.spawn(|| renewer::renew(host, &worker, working, tell));
         scope.spawn(|| tell_ends(host, working));
+        scope.spawn(|| keeper::keep_queue(host, options, working, tell));
         bidder::bid(host, (&worker, options), working, tell);
         working.lock().is_over = true;
         working.changed.notify_all();

@@ -1,25 +1,22 @@
 //! Takes rows, starts their runs, sees them end, and gives back what it is told not to finish.
 
-use std::time::Duration;
-
-use super::{Authority, Bidding, Holding, Progress, Until, WorkerOptions, Working};
+use super::keeper::{tell_failures, until_next};
+use super::{Authority, Bidding, Done, Holding, Progress, Until, WorkerOptions, Working};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::lease::handed_back;
-use crate::model::{DurationMs, Entity};
+use crate::model::{DurationMs, Entity, lost_lease_event};
 use crate::process::is_served;
 use crate::store::Worker;
 use crate::verbs::lease::claim::{Taken, claim, is_held_under};
-use crate::verbs::lease::end::{RowEnd, end_row};
+use crate::verbs::lease::end::{RowEnd, end_row, give_back, has_ended_with};
 use crate::verbs::lease::judge::stop_run;
-use crate::verbs::lease::keep::{Keeping, keep, next_due};
+use crate::verbs::lease::keep::keep_moments;
 use crate::verbs::lease::start::{Started, start};
 use crate::verbs::lease::terms::Row;
-use crate::verbs::repair::{Act, repair};
+use crate::verbs::repair::repair;
 use crate::verbs::schedule::fire_due;
 use crate::verbs::side_by_side::side_by_side;
-use crate::verbs::transition::{Beside, write};
 use crate::wake::POLL;
 
 /// The grace that a run is stopped with when it is given back: its own.
@@ -67,20 +64,29 @@ pub(super) fn bid(
 impl Bidder<'_> {
     fn rounds(&self) {
         let mut first = true;
+        // Whoever ends by itself has seen first what a silent worker left to be taken.
+        while self.options.until != Until::Stopped && !self.may_begin() {
+            self.working.sleep(POLL);
+        }
         loop {
             match self.round(first) {
                 Ok(Round::Over) => return,
                 Ok(Round::More) => first = false,
                 Err(error) => (self.tell)(&Progress::Failed(&error.to_string())),
             }
-            self.working.sleep(self.until_next());
+            self.working.sleep(until_next(self.host));
         }
+    }
+
+    fn may_begin(&self) -> bool {
+        let shared = self.working.lock();
+        shared.is_kept || shared.bidding > Bidding::Open
     }
 
     /// One look at everything; whether there will be another.
     fn round(&self, is_first: bool) -> Result<Round, Error> {
-        self.keep_queue()?;
-        self.see_ends();
+        self.keep_moments()?;
+        let seen = self.see_ends();
         let bidding = self.working.lock().bidding;
         if bidding == Bidding::GivingBack {
             self.give_back();
@@ -95,7 +101,8 @@ impl Bidder<'_> {
         }
         let holds = !self.working.lock().held.is_empty();
         let ends = bidding > Bidding::Open || self.options.until != Until::Stopped;
-        Ok(if holds || taken > 0 || !ends {
+        // What has ended may be what other work waited for.
+        Ok(if holds || taken > 0 || seen > 0 || !ends {
             Round::More
         } else {
             Round::Over
@@ -111,21 +118,14 @@ impl Bidder<'_> {
         Ok(())
     }
 
-    /// Does what is due for everybody's rows and schedules, unless a service is up that does.
-    fn keep_queue(&self) -> Result<(), Error> {
-        if is_served(&self.host.config().database_path()) {
+    /// Does what time and other work make due, for everybody's rows and schedules; a worker that stays leaves it to a service that is up.
+    fn keep_moments(&self) -> Result<(), Error> {
+        if self.options.until == Until::Stopped && is_served(&self.host.config().database_path()) {
             return Ok(());
         }
         self.fire_schedules()?;
-        let keeping = Keeping {
-            grace: self.options.grace,
-            act: Act::Do,
-        };
-        for kept in keep(self.host, keeping)? {
-            if let Some(failure) = &kept.failure {
-                (self.tell)(&Progress::Failed(&format!("{}: {failure}", kept.reference)));
-            }
-        }
+        let kept = keep_moments(self.host, self.options.keeping())?;
+        tell_failures(&kept, self.tell);
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl Bidder<'_> {
             }
             Err(error) => {
                 // Nothing of it runs: another worker may have more luck.
-                self.write_back(&taken.row, taken.lease.fence)?;
+                give_back(self.host, &taken.lease)?;
                 self.let_go(&id, |done| done.handed_back += 1);
                 Err(error)
             }
@@ -202,8 +202,9 @@ impl Bidder<'_> {
     }
 
     /// Looks at what is held: what has ended is written and let go, what was lost is stopped. What fails for one row is told
-    /// of; the others are looked at.
-    fn see_ends(&self) {
+    /// of; the others are looked at. How much was let go.
+    fn see_ends(&self) -> usize {
+        let before = self.working.lock().done;
         for holding in self.working.holdings() {
             let seen = match &holding.run {
                 Some(run) => self.see_end(&holding, run),
@@ -213,6 +214,9 @@ impl Bidder<'_> {
                 (self.tell)(&Progress::Failed(&format!("{}: {error}", holding.lease.reference)));
             }
         }
+        let done = self.working.lock().done;
+        let let_go = |done: Done| done.ended + done.handed_back + done.lost;
+        usize::try_from(let_go(done).saturating_sub(let_go(before))).unwrap_or(usize::MAX)
     }
 
     fn see_end(&self, holding: &Holding, run: &Entity) -> Result<(), Error> {
@@ -221,14 +225,7 @@ impl Bidder<'_> {
         let is_ours = row.as_ref().is_some_and(|row| is_held_under(row, &holding.lease));
         let run = store.load(&run.reference.id)?.unwrap_or_else(|| run.clone());
         if holding.authority == Authority::Lost || !is_ours {
-            let ended = row
-                .as_ref()
-                .is_some_and(|row| row.fence == holding.lease.fence || run.terminal);
-            self.leave(holding, &run, ended)?;
-            if let Some(row) = row.filter(|_| ended) {
-                (self.tell)(&Progress::Ended(&row));
-            }
-            return Ok(());
+            return self.leave(holding, &run, row.as_ref());
         }
         // A run whose shim was killed is found by whoever looks.
         let run = if run.terminal { run } else { repair(self.host, run)? };
@@ -244,23 +241,32 @@ impl Bidder<'_> {
     /// A row whose start failed, and which could not be given back then: nothing of it runs.
     fn see_unstarted(&self, holding: &Holding) -> Result<(), Error> {
         let id = &holding.lease.reference.id;
-        let entity = self.host.store().load(id)?;
-        let ours = entity.filter(|row| is_held_under(row, &holding.lease));
-        if let Some(row) = ours.map(|row| Row::of(self.host, row, None)).transpose()?.flatten() {
-            self.write_back(&row, holding.lease.fence)?;
-        }
+        give_back(self.host, &holding.lease)?;
         self.let_go(id, |done| done.handed_back += 1);
         Ok(())
     }
 
-    /// A row that is not ours any more: its run is stopped if it goes on.
-    fn leave(&self, holding: &Holding, run: &Entity, ended: bool) -> Result<(), Error> {
-        let id = &holding.lease.reference.id;
-        if !run.terminal {
-            (self.tell)(&Progress::Lost(&holding.lease));
-            stop_run(self.host, run, self.grace(holding)?, "its lease is lost")?;
+    /// A row that is not ours any more: it has ended, or is lost, and then its run is stopped if it goes on.
+    fn leave(&self, holding: &Holding, run: &Entity, row: Option<&Entity>) -> Result<(), Error> {
+        let (lease, host) = (&holding.lease, self.host);
+        let id = &lease.reference.id;
+        if let Some(row) = row
+            && run.terminal
+            && has_ended_with(host, row, run, lease)?
+        {
+            self.let_go(id, |done| done.ended += 1);
+            (self.tell)(&Progress::Ended(row));
+            return Ok(());
         }
-        self.let_go(id, |done| if ended { done.ended += 1 } else { done.lost += 1 });
+        (self.tell)(&Progress::Lost(lease));
+        if !run.terminal {
+            stop_run(host, run, self.grace(holding)?, "its lease is lost")?;
+        }
+        if let Some(row) = row.filter(|row| row.fence != lease.fence) {
+            let event = lost_lease_event(row, (&lease.holder, lease.fence), host.now());
+            host.store().record(&[event], &[])?;
+        }
+        self.let_go(id, |done| done.lost += 1);
         Ok(())
     }
 
@@ -304,47 +310,18 @@ impl Bidder<'_> {
             self.let_go(id, |done| done.ended += 1);
             return Ok(());
         }
-        let entity = self.host.store().load(id)?;
-        if let Some(row) = entity
-            .map(|entity| Row::of(self.host, entity, None))
-            .transpose()?
-            .flatten()
-        {
-            self.write_back(&row, holding.lease.fence)?;
-        }
+        give_back(self.host, &holding.lease)?;
         (self.tell)(&Progress::HandedBack(&holding.lease));
         self.let_go(id, |done| done.handed_back += 1);
         Ok(())
     }
 
-    /// Writes that a row is nobody's, under the fence that it was held with: by now it may be another worker's. One whose
-    /// policy knows no way back is found when its lease runs out.
-    fn write_back(&self, row: &Row, fence: i64) -> Result<(), Error> {
-        if let Some(command) = handed_back(&row.lifecycle, &row.entity, fence, self.host.now()) {
-            write(self.host, &row.entity, &command, &Beside::NOTHING)?;
-        }
-        Ok(())
-    }
-
-    fn let_go(&self, id: &str, count: impl FnOnce(&mut super::Done)) {
+    fn let_go(&self, id: &str, count: impl FnOnce(&mut Done)) {
         let mut shared = self.working.lock();
         if shared.held.remove(id).is_some() {
             count(&mut shared.done);
             shared.woken = true;
         }
-    }
-
-    /// How long nothing needs to be looked at, unless something is touched.
-    fn until_next(&self) -> Duration {
-        let due = next_due(self.host).ok().flatten();
-        let fire = self.host.store().next_fire().ok().flatten();
-        let next = due.into_iter().chain(fire).min();
-        let left = next.map(|due| due.since(self.host.now()).as_ms());
-        let left = left
-            .and_then(|ms| u64::try_from(ms).ok())
-            .map_or(POLL, Duration::from_millis);
-        // What is due and was not done waits for somebody: it is looked at again in a while.
-        if left.is_zero() { POLL } else { left.min(POLL) }
     }
 }
 
