@@ -132,6 +132,7 @@ impl<S: Store> Store for FaultyStore<S> {
         runtimes(owners: Option<&[Reference]>) -> Vec<Runtime>;
         runtime(id: i64) -> Option<Runtime>;
         work(entity: &Entity) -> Option<Work>;
+        works(entities: &[Entity]) -> Vec<Option<Work>>;
         belongings(entities: &[Entity]) -> Vec<Belongings>;
         install(components: &[Component], activations: &[Activation], events: &[AdminEvent]) -> ();
         activate(activation: &Activation, event: &AdminEvent) -> bool;

@@ -697,6 +697,10 @@ impl Store for MemoryStore {
         Ok(self.state().works.get(&entity.row).cloned())
     }
 
+    fn works(&self, entities: &[Entity]) -> Result<Vec<Option<Work>>, StoreError> {
+        entities.iter().map(|entity| self.work(entity)).collect()
+    }
+
     fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError> {
         let state = self.state();
         Ok(entities.iter().map(|entity| state.belongings(entity)).collect())

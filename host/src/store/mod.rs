@@ -166,6 +166,12 @@ pub trait Store: Outbox + Queue + Schedules {
     /// The store cannot be read.
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError>;
 
+    /// The work specifications stored with these entities, in their order: one snapshot.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn works(&self, entities: &[Entity]) -> Result<Vec<Option<Work>>, StoreError>;
+
     /// What belongs to each of these entities, in their order: one snapshot, and as many statements for many entities as
     /// for one.
     ///

@@ -122,6 +122,7 @@ pub(crate) fn write(
         match host.store().apply(&effects)? {
             Applied::Written => {
                 crash::point("transition.committed");
+                host.wake();
                 return Ok(committed(host, &effects, &entity));
             }
             Applied::Lost(None) => return Err(host.not_found(&entity.reference.to_string())),
@@ -161,6 +162,10 @@ pub(crate) fn write_all(host: &Host, commands: &[(Entity, Transition)]) -> Resul
         host.store().apply_all(&prepared)?
     };
     crash::point("transition.committed");
+    if applied.contains(&Applied::Written) {
+        // Once, whatever their number: everybody who waits looks at everything.
+        host.wake();
+    }
     let mut applied = prepared.iter().zip(applied);
     let outcomes = outcomes.into_iter().zip(commands).map(|(known, (entity, _))| {
         known.or_else(|| {
@@ -229,9 +234,8 @@ fn effects(
     })))
 }
 
-/// What a commit means for everybody else, and for the caller.
+/// What a commit means for the caller.
 fn committed(host: &Host, effects: &EffectSet, before: &Entity) -> TransitionOutcome {
-    host.wake();
     host.remember_planned(&effects.change.planned);
     applied(&effects.change, effects.change.event.as_ref(), before)
 }

@@ -267,19 +267,9 @@ impl Command {
     }
 }
 
-/// Applies several changes, each in a savepoint of its own: what one of them comes to changes nothing for the others.
+/// Applies several changes. One that loses has written nothing by then, so that it needs no savepoint of its own.
 fn apply_all(db: &Db, effects: &[EffectSet]) -> Result<Vec<Applied>, Fault> {
-    let mut all = Vec::with_capacity(effects.len());
-    for one in effects {
-        db.write("SAVEPOINT change", [])?;
-        let applied = entity::apply(db, one)?;
-        if applied != Applied::Written {
-            db.write("ROLLBACK TO change", [])?;
-        }
-        db.write("RELEASE change", [])?;
-        all.push(applied);
-    }
-    Ok(all)
+    effects.iter().map(|one| entity::apply(db, one)).collect()
 }
 
 fn add_runtime(db: &Db, new: &Runtime, event: &AdminEvent) -> Result<RuntimeAdded, Fault> {

@@ -26,19 +26,22 @@ pub(super) fn ready(db: &Db, query: &ReadyQuery) -> rusqlite::Result<Vec<Entity>
     };
     queues.sort_unstable();
     queues.dedup();
-    let mut found: Vec<(i64, i64)> = Vec::new();
+    let mut found: Vec<Entity> = Vec::new();
     for queue in queues {
         let room = match room(db, &queue)? {
             Room::None(_) => continue,
             Room::Some(room) => room.min(i64::try_from(query.limit).unwrap_or(i64::MAX)),
         };
-        let sql = "SELECT priority, entity FROM entities WHERE queue = ?1 AND stage = 3 \
-                   ORDER BY priority DESC, entity LIMIT ?2";
-        found.extend(db.rows(sql, params![queue, room], |row| Ok((row.get(0)?, row.get(1)?)))?);
+        let sql = format!(
+            "SELECT {COLUMNS} FROM entities e {JOINS} WHERE e.queue = ?1 AND e.stage = 3 \
+             ORDER BY e.priority DESC, e.entity LIMIT ?2"
+        );
+        found.extend(db.rows(&sql, params![queue, room], entity::decode)?);
     }
-    found.sort_unstable_by_key(|(priority, row)| (std::cmp::Reverse(*priority), *row));
+    let priority = |entity: &Entity| entity.queued.as_ref().map(|queued| queued.priority);
+    found.sort_by_key(|entity| (std::cmp::Reverse(priority(entity)), entity.row));
     found.truncate(query.limit);
-    entity::load_rows(db, found.into_iter().map(|(_, row)| row))
+    Ok(found)
 }
 
 /// Queues in which something is ready: each found by one step to the next along the index, however much waits in it.

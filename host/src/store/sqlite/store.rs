@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::columns::json;
 use super::command::{Answer, Command};
 use super::connection::{Access, Counters, Counts, Db, Source, Tuning};
 use super::failure::explain;
@@ -268,6 +269,12 @@ impl Store for SqliteStore {
 
     fn work(&self, entity: &Entity) -> Result<Option<Work>, StoreError> {
         self.read("reading a work specification", |db| runtime::work(db, entity))
+    }
+
+    fn works(&self, entities: &[Entity]) -> Result<Vec<Option<Work>>, StoreError> {
+        let numbers: Vec<i64> = entities.iter().map(|entity| entity.row).collect();
+        let mut works = self.read("reading work specifications", |db| runtime::works(db, &json(&numbers)))?;
+        Ok(numbers.iter().map(|number| works.remove(number)).collect())
     }
 
     fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError> {

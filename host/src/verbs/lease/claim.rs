@@ -50,10 +50,7 @@ pub fn claim(
     let steady = host.steady_now()?;
     let mut rows = Vec::new();
     let mut commands = Vec::new();
-    for entity in host.store().ready(&query)? {
-        let Some(row) = Row::of(host, entity, None)? else {
-            continue;
-        };
+    for row in Row::of_all(host, host.store().ready(&query)?)? {
         let age = steady.since(heartbeat);
         if !rule(&row.lifecycle).is_some_and(|rule| may_claim(rule, Some(age))) {
             continue;

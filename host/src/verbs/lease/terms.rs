@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::lease::{Asked, Terms, rule};
 use crate::model::{DurationMs, Entity, Lifecycle, Timestamp};
+use crate::store::Work as StoredWork;
 use crate::work::{QueueTerms, Work};
 
 /// A row with what decides about it.
@@ -21,11 +22,32 @@ pub(super) struct Row {
 impl Row {
     /// None when the entity is no leased work.
     pub(super) fn of(host: &Host, entity: Entity, grace: Option<DurationMs>) -> Result<Option<Self>, Error> {
+        let work = match entity.queued.is_some() {
+            true => host.store().work(&entity)?,
+            false => None,
+        };
+        Self::with_work(host, entity, work, grace)
+    }
+
+    /// The rows of these entities, those that are no leased work left out.
+    pub(super) fn of_all(host: &Host, entities: Vec<Entity>) -> Result<Vec<Self>, Error> {
+        let works = host.store().works(&entities)?;
+        let rows = entities.into_iter().zip(works);
+        let rows = rows.filter_map(|(entity, work)| Self::with_work(host, entity, work, None).transpose());
+        rows.collect()
+    }
+
+    fn with_work(
+        host: &Host,
+        entity: Entity,
+        work: Option<StoredWork>,
+        grace: Option<DurationMs>,
+    ) -> Result<Option<Self>, Error> {
         let lifecycle = host.lifecycle(&entity)?;
         let Some(rule) = rule(&lifecycle).filter(|_| entity.queued.is_some()) else {
             return Ok(None);
         };
-        let Some(work) = stored_work(host, &entity)? else {
+        let Some(work) = work.and_then(understood) else {
             return Ok(None);
         };
         let asked = asked(work.queue.as_ref(), grace);
@@ -54,6 +76,9 @@ fn asked(queue: Option<&QueueTerms>, grace: Option<DurationMs>) -> Asked {
 
 /// The work specification of an entity, when it has one that this version understands.
 pub(super) fn stored_work(host: &Host, entity: &Entity) -> Result<Option<Work>, Error> {
-    let stored = host.store().work(entity)?;
-    Ok(stored.and_then(|work| serde_json::from_value(work.0).ok()))
+    Ok(host.store().work(entity)?.and_then(understood))
+}
+
+fn understood(work: StoredWork) -> Option<Work> {
+    serde_json::from_value(work.0).ok()
 }
