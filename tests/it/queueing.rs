@@ -405,3 +405,13 @@ fn submit_to_start_needs_no_poll() {
     home.until_status(&id, "completed");
     worker.stopped();
 }
+
+#[test]
+fn the_logs_of_queued_work_are_those_of_its_last_attempt() {
+    let home = Home::new();
+    let row = home.submit(&["--attempts", "1"], &["sh", "-c", "echo attempt $RUNWARDEN_ATTEMPT"]);
+    let early = home.run(&["logs", &row]).exits(2);
+    assert!(early.err.contains("no attempt was made yet"), "{}", early.err);
+    home.run(&["worker", "--once", "--quiet"]).exits(0);
+    assert_eq!(home.run(&["logs", &row]).exits(0).out, "attempt 1\n");
+}

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 
 use runwarden_host::model::{Bytes, Entity, Timestamp};
 use runwarden_host::process::{Fate, RunDir, Segment, Stream, dropped};
+use runwarden_host::store::Scope;
 use runwarden_host::verbs::standing;
 use runwarden_host::{Host, Watch};
 use serde_json::json;
@@ -47,7 +48,7 @@ What it wrote to standard output goes to standard output, what it wrote to stand
 /// Prints the logs.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Exit> {
     let host = context.read()?;
-    let entity = meant(&host, &args.reference)?;
+    let entity = run_of(&host, meant(&host, &args.reference)?)?;
     let runtimes = host.store().runtimes(Some(std::slice::from_ref(&entity.reference)))?;
     if runtimes.iter().all(|runtime| runtime.run_dir.is_none()) {
         let reference = &entity.reference;
@@ -332,4 +333,20 @@ fn last_lines(directory: &RunDir, segment: &Segment, wanted: usize) -> std::io::
     } else {
         earliest
     })
+}
+
+/// What queued work wrote is what the run of its last attempt wrote.
+fn run_of(host: &Host, entity: Entity) -> Outcome<Entity> {
+    if entity.queued.is_none() {
+        return Ok(entity);
+    }
+    match host.store().linked(&entity, Scope::Children)?.pop() {
+        Some(run) => Ok(run),
+        None => {
+            let reference = &entity.reference;
+            let said = format!("{reference} has no logs: no attempt was made yet");
+            let failure = Failure::new(Exit::UNKNOWN, "no_logs", said);
+            Err(failure.hint(format!("`runwarden why {reference}` says what it waits for")))
+        }
+    }
 }

@@ -143,9 +143,9 @@ fn held(case: &Case<'_>, sight: &QueueSight) -> Explanation {
         ))
         .then("runwarden doctor --fix"),
         (Some(run), false) => {
-            Explanation::new(format!("{holder} runs it as {run}")).then(format!("runwarden why {run}"))
+            Explanation::new(format!("it runs as {run}, held by {holder}")).then(format!("runwarden why {run}"))
         }
-        (None, false) => Explanation::new(format!("{holder} has taken it, and its run is not made yet")),
+        (None, false) => Explanation::new(format!("it was taken by {holder}, and its run is not made yet")),
     };
     let held = left.map(|left| format!("for {left} more, unless it is renewed"));
     match held {

@@ -746,7 +746,7 @@ fn queued_work_says_what_it_waits_for() {
 fn held_work_says_by_whom_and_what_comes_when_it_is_not_heard_of() {
     let held = |end| queued(Stage::Active).with(|known| known.entity.structural.lease_expires_at = end);
     let run = |known| sight(known, |sight| sight.run = Some(Reference::new("session", "s")));
-    run(held(at(90))).says("w-1 runs it as session/s", "runwarden why session/s");
+    run(held(at(90))).says("it runs as session/s, held by w-1", "runwarden why session/s");
     run(held(at(90))).knows("lease", "for 30s more");
     held(at(90)).says("its run is not made yet", "runwarden kill");
     held(at(60)).says("the lease of w-1 has run out", "runwarden doctor --fix");
