@@ -242,6 +242,7 @@ fn after_ten_days_asleep(home: &Home, arguments: &[&str]) -> Option<std::process
     Some(command.output().expect("unshare starts"))
 }
 
+/// Row 51: what decides about a lease is no clock that somebody sets, nor that of a namespace.
 #[test]
 fn leases_are_measured_by_one_clock_in_whatever_time_namespace_their_workers_are() {
     let home = Home::new();

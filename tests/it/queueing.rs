@@ -109,6 +109,24 @@ fn a_unique_key_is_held_by_one_live_row_and_free_with_its_end() {
     home.submit(&["--unique-key", "sync"], &["true"]);
 }
 
+/// Row 8: what is tried again holds its key all the while, so that nobody is in its way when it is due.
+#[test]
+fn a_row_between_two_attempts_holds_its_key_and_meets_nobody_when_it_is_due() {
+    let home = Home::new();
+    let row = home.submit(&["--unique-key", "sync", "--attempts", "2"], &["sh", "-c", "exit 1"]);
+    home.run(&["worker", "--once", "--quiet"]).exits(0);
+    home.until_status(&row, "retry_wait");
+    home.run(&["submit", "--unique-key", "sync", "--", "true"])
+        .exits(4)
+        .hints(&row);
+    home.done(&["transition", &row, "queued", "--reason", "run.queued.retry_due"]);
+    home.run(&["submit", "--unique-key", "sync", "--", "true"])
+        .exits(4)
+        .hints(&row);
+    home.done(&["kill", &row]);
+    home.submit(&["--unique-key", "sync"], &["true"]);
+}
+
 /// Row 27: of those who come at once exactly one has the key, by an index and not by a lock.
 #[test]
 fn of_those_who_submit_one_key_at_once_one_is_admitted() {

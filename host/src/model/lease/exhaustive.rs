@@ -86,6 +86,7 @@ fn found(version: &str, fault: Fault, law: &str) -> Broken<Step> {
     broken
 }
 
+/// Row 10 among others: a worker may stall between its claim and its start for as long as anything.
 #[test]
 fn under_the_second_generation_nothing_runs_twice_at_once_and_nothing_is_lost() {
     let host = host("2.0.0", Fault::None);

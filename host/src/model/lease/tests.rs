@@ -802,3 +802,21 @@ fn whoever_moves_held_work_by_hand_takes_it_from_its_holder_and_nobody_patches_a
         }
     }
 }
+
+/// Row 9: a lease is renewed so often that one renewal may be late and another fail; no submission can ask for less.
+#[test]
+fn every_lease_is_renewed_three_times_before_it_runs_out() {
+    for version in VERSIONS {
+        let lifecycle = lifecycle(version);
+        for asked in [0, 1, 499, 500, 501, 1_000, 299_999, i64::MAX] {
+            let lease = Some(DurationMs::from_ms(asked));
+            let asked = Asked {
+                lease,
+                ..Asked::default()
+            };
+            let terms = Terms::of(rule(&lifecycle).unwrap(), asked);
+            assert!(terms.lease >= LEASE_MIN);
+            assert!(terms.renew_every().as_ms() <= terms.lease.as_ms() / 3, "{terms:?}");
+        }
+    }
+}

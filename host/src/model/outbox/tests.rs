@@ -188,6 +188,7 @@ fn a_retry_after_is_honoured_within_the_cap_and_never_shortens_the_wait() {
     }
 }
 
+/// Row 16.
 #[test]
 fn a_claim_is_longer_than_its_transport_may_take() {
     let lifecycle = lifecycle(8);

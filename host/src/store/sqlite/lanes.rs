@@ -164,6 +164,7 @@ mod tests {
         }
     }
 
+    /// Row 35: a renewal waits for no queue of writes, only for the commit that is being made.
     #[test]
     fn renewals_are_committed_before_a_thousand_commands_that_wait() {
         let (lanes, mut inbox) = lanes();

@@ -127,6 +127,7 @@ mod tests {
         Some(Timestamp::from_ms(1_000_000 - ms))
     }
 
+    /// Row 3: a sweep that nobody makes is seen by the age of the oldest lease that nobody judged.
     #[test]
     fn each_fault_is_told_and_nothing_else() {
         let sound = [("queues", CheckResult::Ok)];

@@ -78,7 +78,7 @@ impl Bench {
     }
 
     /// As long as anything takes passes.
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         let Clock::Set(clock) = &self.host.config().clock else {
             unreachable!("the clock is set");
         };

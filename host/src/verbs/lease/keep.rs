@@ -346,3 +346,49 @@ pub(super) fn next_attempt(host: &Host, row: &Entity, lifecycle: &Lifecycle) -> 
     });
     Ok(command)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::verbs::create::{IdChoice, create as create_entity};
+    use crate::verbs::lease::faults::Bench;
+
+    /// Row 2: a sweep goes through all there is, page by page: rows with which nothing can be done starve none behind them.
+    #[test]
+    fn rows_that_cannot_be_judged_keep_no_other_from_it() {
+        let bench = Bench::new("schedule_run@1");
+        for number in 0..2 * PAGE + 1 {
+            // Held by somebody under a lease that is long over, and without the work that would say what was asked for.
+            let mut dead = Create::new(
+                "schedule_run",
+                &format!("dead-{number}"),
+                Actor::new("operator", "tests"),
+            );
+            dead.status = Some("running".to_owned());
+            dead.fields.insert("leased_by".to_owned(), json!("nobody"));
+            dead.fields.insert("lease_expires_at".to_owned(), json!(1));
+            dead.queueing = Some(Queueing {
+                queue: "q".to_owned(),
+                priority: 0,
+                due_at: None,
+                unique_key: None,
+                asked: Value::Null,
+            });
+            create_entity(&bench.host, &dead, IdChoice::Given, None).unwrap();
+        }
+        bench.submit(3, &[]).unwrap();
+        bench.claim().unwrap().unwrap();
+        bench.wait();
+        let keeping = Keeping {
+            grace: None,
+            act: Act::Do,
+        };
+        let kept = keep(&bench.host, keeping).unwrap();
+        let references: Vec<&str> = kept.iter().map(|kept| kept.reference.as_str()).collect();
+        assert_eq!(references, ["schedule_run/row"], "in one sweep");
+    }
+}
