@@ -399,7 +399,8 @@ fn a_run_started_below_while_its_play_is_killed_is_killed_too() {
     );
     home.detach("deaf", &["--parent", "p", "--", "sh", "-c", &deaf]);
     home.told("deaf");
-    let killer = home.start(&["kill", "p", "--grace", "2s", "--json"]);
+    // Long enough for another run to be started meanwhile on a busy machine.
+    let killer = home.start(&["kill", "p", "--grace", "6s", "--json"]);
     crate::harness::until("the first is asked to stop", || {
         home.json(&["show", "deaf"])["runtime"]["state"] == "stopping"
     });

@@ -439,6 +439,36 @@ pub fn handed_back(lifecycle: &Lifecycle, entity: &Entity, fence: i64, wall: Tim
     Some(back)
 }
 
+/// Whether an attempt that is given up had begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// Its program was executed, and is stopped.
+    Yes,
+    /// Nothing of it was executed.
+    No,
+}
+
+/// What a worker writes for a row that it does not finish: given back, unless that was its last attempt and it had begun: then
+/// nobody may begin another.
+pub fn given_up(
+    lifecycle: &Lifecycle,
+    entity: &Entity,
+    (terms, fence): (&Terms, i64),
+    begun: Begun,
+    wall: Timestamp,
+) -> Option<Transition> {
+    if begun == Begun::No || terms.has_attempts_left(entity) {
+        return handed_back(lifecycle, entity, fence, wall);
+    }
+    let rule = rule(lifecycle).filter(|_| !is_settled(entity, fence))?;
+    let holder = entity.structural.leased_by.as_deref().unwrap_or("worker");
+    let summary = "its worker stopped it, and that was its last attempt";
+    let mut over = step(entity, &rule.exhausted, summary, Actor::new("executor", holder));
+    over.expected_version = None;
+    over.lease = Some(LeaseStep::under(fence, LeaseChange::ShutOut));
+    Some(over)
+}
+
 /// Whether the holder of this fence has nothing to write: a late holder writes all the same, so that it is refused and
 /// recorded.
 fn is_settled(entity: &Entity, fence: i64) -> bool {

@@ -820,3 +820,23 @@ fn every_lease_is_renewed_three_times_before_it_runs_out() {
         }
     }
 }
+
+#[test]
+fn a_last_attempt_that_had_begun_is_not_given_back_for_another() {
+    for version in VERSIONS {
+        let lifecycle = lifecycle(version);
+        let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w");
+        let given_up = |attempts, begun| {
+            let command = given_up(&lifecycle, &row, (&terms(attempts), row.fence), begun, wall(0)).unwrap();
+            written(&lifecycle, &row, &command)
+        };
+        assert_eq!(
+            given_up(1, Begun::Yes).reason.code,
+            "run.failed.lease_attempts_exhausted"
+        );
+        assert_eq!(given_up(1, Begun::Yes).fence, row.fence + 1);
+        for back in [given_up(2, Begun::Yes), given_up(1, Begun::No)] {
+            assert_eq!(back.reason.code, "run.retry_wait.handed_back", "{version}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::terms::{Row, stored_work};
 use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
-use crate::model::lease::{AttemptEnd, ended, handed_back, recovered};
+use crate::model::lease::{AttemptEnd, Begun, ended, given_up, recovered};
 use crate::model::{
     Actor, Cause, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage, judge,
 };
@@ -44,14 +44,14 @@ pub(crate) fn end_row_of(host: &Host, run: &Entity) -> Result<(), Error> {
         return Ok(());
     }
     if end_row(host, run, &lease)? == RowEnd::Open && run.terminal {
-        give_back(host, &lease)?;
+        give_back(host, &lease, Begun::Yes)?;
     }
     Ok(())
 }
 
 /// Writes that a row is nobody's, as long as it is held under this lease. One whose lease ran out is left to whoever judges
-/// it, and so is one whose policy knows no way back.
-pub(super) fn give_back(host: &Host, lease: &HeldLease) -> Result<(), Error> {
+/// it, and so is one whose policy knows no way back. After its last attempt, if that had begun, it ends.
+pub(super) fn give_back(host: &Host, lease: &HeldLease, begun: Begun) -> Result<(), Error> {
     let Some(entity) = host.store().load(&lease.reference.id)? else {
         return Ok(());
     };
@@ -62,10 +62,13 @@ pub(super) fn give_back(host: &Host, lease: &HeldLease) -> Result<(), Error> {
     if entity.fence != lease.fence || stage(&entity) != Some(Stage::Active) || !holds {
         return Ok(());
     }
-    let lifecycle = host.lifecycle(&entity)?;
-    if let Some(mut command) = handed_back(&lifecycle, &entity, lease.fence, host.now()) {
-        command.expected_statuses = Some(vec![entity.status.clone()]);
-        write(host, &entity, &command, &Beside::NOTHING)?;
+    let Some(row) = Row::of(host, entity, None)? else {
+        return Ok(());
+    };
+    let terms = (&row.terms, lease.fence);
+    if let Some(mut command) = given_up(&row.lifecycle, &row.entity, terms, begun, host.now()) {
+        command.expected_statuses = Some(vec![row.entity.status.clone()]);
+        write(host, &row.entity, &command, &Beside::NOTHING)?;
     }
     Ok(())
 }

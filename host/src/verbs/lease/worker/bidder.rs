@@ -5,6 +5,7 @@ use super::{Authority, Bidding, Done, Holding, Progress, Until, WorkerOptions, W
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
+use crate::model::lease::Begun;
 use crate::model::{DurationMs, Entity, lost_lease_event};
 use crate::process::is_served;
 use crate::store::Worker;
@@ -194,7 +195,7 @@ impl Bidder<'_> {
             }
             Err(error) => {
                 // Nothing of it runs: another worker may have more luck.
-                give_back(self.host, &taken.lease)?;
+                give_back(self.host, &taken.lease, Begun::No)?;
                 self.let_go(&id, |done| done.handed_back += 1);
                 Err(error)
             }
@@ -241,7 +242,7 @@ impl Bidder<'_> {
     /// A row whose start failed, and which could not be given back then: nothing of it runs.
     fn see_unstarted(&self, holding: &Holding) -> Result<(), Error> {
         let id = &holding.lease.reference.id;
-        give_back(self.host, &holding.lease)?;
+        give_back(self.host, &holding.lease, Begun::No)?;
         self.let_go(id, |done| done.handed_back += 1);
         Ok(())
     }
@@ -310,7 +311,7 @@ impl Bidder<'_> {
             self.let_go(id, |done| done.ended += 1);
             return Ok(());
         }
-        give_back(self.host, &holding.lease)?;
+        give_back(self.host, &holding.lease, Begun::Yes)?;
         (self.tell)(&Progress::HandedBack(&holding.lease));
         self.let_go(id, |done| done.handed_back += 1);
         Ok(())
