@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::super::tests::{decided, made, queueing, written};
 use super::super::*;
-use crate::model::{Create, Decision};
+use crate::model::{Cause, Create, Decision};
 
 /// Every moment that a row keeps: clocks are off by so much that any look at one may find any of them ahead or past.
 const NOW: Timestamp = Timestamp::from_ms(1_000_000_000);
