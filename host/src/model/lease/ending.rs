@@ -26,7 +26,7 @@ pub struct AttemptEnd {
 
 /// What the end of an attempt means for its row, written under the fence that the attempt was started with: under an
 /// older one it is a conflict. `entropy` spreads what failed together. None when the row has ended already, or is doubted:
-/// then [`recovered`] comes first.
+/// then [`super::recovered`] comes first.
 pub fn ended(
     lifecycle: &Lifecycle,
     entity: &Entity,
