@@ -68,6 +68,7 @@ pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     verdicts(descriptor, &mut findings);
     parameters("parameters", &descriptor.parameters, &mut findings);
     times(descriptor, &mut findings);
+    migrations(descriptor, &mut findings);
     extensions(descriptor, &mut findings);
     findings.0
 }
@@ -219,6 +220,7 @@ fn names(descriptor: &Descriptor, findings: &mut Findings) {
 
 /// Whether every list is within its limit.
 fn sizes(descriptor: &Descriptor, findings: &mut Findings) -> bool {
+    let mappings = descriptor.migrations.iter().map(|row| row.statuses.len()).sum();
     let counts = [
         ("statuses", descriptor.statuses.len(), limit::STATUSES),
         ("edges", descriptor.edges.len(), limit::EDGES),
@@ -228,6 +230,8 @@ fn sizes(descriptor: &Descriptor, findings: &mut Findings) -> bool {
         ("verdicts", descriptor.verdicts.len(), limit::EDGES),
         ("kill", descriptor.kill.len(), limit::STATUSES),
         ("health", descriptor.health.len(), limit::STATUSES),
+        ("migrations", descriptor.migrations.len(), limit::STATUSES),
+        ("migrations.statuses", mappings, limit::EDGES),
     ];
     let mut all_fit = true;
     for (place, found, most) in counts {
@@ -378,6 +382,30 @@ fn closure<'a>(
     seen
 }
 
+/// What entities are carried over to exists, and no status of another version goes to two.
+fn migrations(descriptor: &Descriptor, findings: &mut Findings) {
+    for (index, row) in descriptor.migrations.iter().enumerate() {
+        let place = format!("migrations[{index}]");
+        if !row.from_name.is_empty() && !is_name(&row.from_name, "-") {
+            findings.error(
+                format!("{place}.from_name"),
+                format!("`{}` is no name of a policy", row.from_name),
+            );
+        }
+        if row.from_version.is_empty() || row.from_version.len() > limit::NAME_CHARS {
+            findings.error(
+                format!("{place}.from_version"),
+                "a version or its beginning, such as 1 or 1.2.0",
+            );
+        }
+        for mapping in &row.statuses {
+            status_declared(descriptor, &format!("{place}.statuses"), &mapping.to, findings);
+        }
+        let left = row.statuses.iter().map(|mapping| mapping.from.as_str());
+        findings.duplicates(&format!("{place}.statuses"), "status", left);
+    }
+}
+
 /// Every code that a rule uses is declared, every status that a rule names exists.
 fn vocabulary(descriptor: &Descriptor, findings: &mut Findings) {
     for (index, status) in descriptor.statuses.iter().enumerate() {
@@ -463,6 +491,7 @@ fn extensions(descriptor: &Descriptor, findings: &mut Findings) {
         .chain(descriptor.execution.iter().map(|r| &r.ext))
         .chain(descriptor.lease.iter().map(|r| &r.ext))
         .chain(descriptor.delivery.iter().map(|r| &r.ext))
-        .chain(descriptor.retry.iter().map(|r| &r.ext));
+        .chain(descriptor.retry.iter().map(|r| &r.ext))
+        .chain(descriptor.migrations.iter().map(|m| &m.ext));
     findings.extensions(places.flatten());
 }

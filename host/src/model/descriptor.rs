@@ -432,6 +432,30 @@ pub struct Reads {
     pub ext: Vec<Extension>,
 }
 
+/// A status of another version and the one that takes its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusMapping {
+    /// The status left.
+    pub from: String,
+    /// The status entered.
+    pub to: String,
+}
+
+/// How entities of another version are carried over. A status that is not listed keeps its name if this version has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Migration {
+    /// The name of the policy they are under; empty is this policy's own.
+    pub from_name: String,
+    /// The version they are under, or its beginning: `1` is every 1.x.
+    pub from_version: String,
+    /// Statuses whose names differ.
+    pub statuses: Vec<StatusMapping>,
+    /// Later additions.
+    pub ext: Vec<Extension>,
+}
+
 /// Everything about a kind that is data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -476,6 +500,9 @@ pub struct Descriptor {
     pub parameters: Vec<Parameter>,
     /// What functions may see.
     pub reads: Reads,
+    /// How entities of other versions are carried over; the first that fits decides.
+    #[serde(default)] // absent in what stores of earlier builds hold
+    pub migrations: Vec<Migration>,
     /// Later additions.
     pub ext: Vec<Extension>,
 }

@@ -54,7 +54,8 @@ pub use creation::create;
 pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};
 pub use descriptor::{
     Cascade, DeliveryRule, Descriptor, Edge, ExecutionRule, Extension, Field, FieldKind, HealthThreshold, KillRow,
-    LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, VerdictRow,
+    LeaseRule, Migration, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, StatusMapping,
+    VerdictRow,
 };
 pub use digest::sha256_hex;
 pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};

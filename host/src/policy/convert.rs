@@ -7,8 +7,8 @@ use super::bindings::exports::runwarden::policy::lifecycle as wit;
 use super::bindings::runwarden::types::types as shared;
 use crate::model::{
     Actor, Cascade, DeliveryRule, Descriptor, DurationMs, Edge, Entity, ExecutionRule, Extension, Field, FieldKind,
-    Fields, Finding, HandlerDescriptor, HealthThreshold, HistoryRow, KillRow, LeaseRule, Outcome, Parameter, Reads,
-    Reason, ReasonCode, RetrySchedule, SameStatus, Severity, Status, VerdictRow,
+    Fields, Finding, HandlerDescriptor, HealthThreshold, HistoryRow, KillRow, LeaseRule, Migration, Outcome, Parameter,
+    Reads, Reason, ReasonCode, RetrySchedule, SameStatus, Severity, Status, StatusMapping, VerdictRow,
 };
 
 /// Gathers what cannot be read while the rest is read.
@@ -56,6 +56,7 @@ pub(super) fn descriptor(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding
             .map(|parameter| read.parameter("parameters", parameter))
             .collect(),
         reads: read.reads(raw.reads),
+        migrations: raw.migrations.into_iter().map(|row| read.migration(row)).collect(),
         ext: read.ext("ext", raw.ext),
     };
     if reader.problems.is_empty() {
@@ -234,6 +235,21 @@ impl Reader {
             force_code: raw.force_code,
             stale_code: raw.stale_code,
             ext: self.ext("kill", raw.ext),
+        }
+    }
+
+    fn migration(&mut self, raw: wit::Migration) -> Migration {
+        let mappings = raw.statuses.into_iter();
+        Migration {
+            from_name: raw.from_name,
+            from_version: raw.from_version,
+            statuses: mappings
+                .map(|mapping| StatusMapping {
+                    from: mapping.from,
+                    to: mapping.to,
+                })
+                .collect(),
+            ext: self.ext("migrations.ext", raw.ext),
         }
     }
 

@@ -59,8 +59,8 @@ pub use bindings::handler::exports::runwarden::notify::notifier::{
 };
 pub use bindings::health_policy::exports::runwarden::policy::health::{Assessment, Observation};
 pub use bindings::lifecycle_policy::exports::runwarden::policy::lifecycle::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Reads, ReasonCode,
-    RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Migration, Reads,
+    ReasonCode, RetrySchedule, Status, StatusMapping, VerdictRow,
 };
 pub use bindings::lifecycle_policy::runwarden::types::types::{
     Actor, Child, Entity, ExtField, Fault, HistoryRow, NamedJson, Outcome, Parameter, Reason, Surroundings, Tag,

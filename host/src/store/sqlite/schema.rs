@@ -18,11 +18,12 @@ const APPLICATION_ID: i64 = 0x5257_444E;
 const SQLITE_OLDEST: i32 = 3_051_003;
 
 /// Every migration, in order; the n-th brings a file to format n. Released ones are never changed.
-pub(super) const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001_store.sql"),
     include_str!("migrations/0002_resources.sql"),
     include_str!("migrations/0003_outbox.sql"),
     include_str!("migrations/0004_queue.sql"),
+    include_str!("migrations/0005_policies.sql"),
 ];
 
 /// The pause before a lost race for the file is tried again while it is made.

@@ -239,7 +239,7 @@ fn a_newer_format_is_refused_and_left_alone() {
             refused,
             Err(StoreError::TooNew {
                 found: 99,
-                known: 4,
+                known: 5,
                 ..
             })
         ));

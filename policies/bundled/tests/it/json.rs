@@ -2,7 +2,7 @@
 
 use runwarden_kit::{
     DeliveryRule, Descriptor, Edge, ExecutionRule, ExtField, Field, HandlerDescriptor, HealthThreshold, KillRow,
-    LeaseRule, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
+    LeaseRule, Migration, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, Status, StatusMapping, VerdictRow,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
@@ -72,11 +72,13 @@ record! {
     }
     RetrySchedule { base, cap, attempts, jitter_percent, ext }
     HealthThreshold { spawn_kind, idle, stale }
+    StatusMapping { from, to }
+    Migration { from_name, from_version, statuses, ext }
     Reads { children, history, tags, last_output_bytes, ext }
     Descriptor {
         kind, name, version, summary, statuses, edges, same_status, fields, reason_codes,
         emits_events, measures_end, execution, verdicts, kill, lease, delivery, retry, health,
-        parameters, reads, ext,
+        parameters, reads, migrations, ext,
     }
     HandlerDescriptor { name, version, summary, config, transports, ext }
 }

@@ -798,6 +798,47 @@ pub mod exports {
                             .finish()
                     }
                 }
+                /// A status of another version and the one that takes its place.
+                #[derive(Clone, PartialEq)]
+                pub struct StatusMapping {
+                    pub from: _rt::String,
+                    pub to: _rt::String,
+                }
+                impl ::core::fmt::Debug for StatusMapping {
+                    fn fmt(
+                        &self,
+                        f: &mut ::core::fmt::Formatter<'_>,
+                    ) -> ::core::fmt::Result {
+                        f.debug_struct("StatusMapping")
+                            .field("from", &self.from)
+                            .field("to", &self.to)
+                            .finish()
+                    }
+                }
+                /// How entities of another version are carried over by `policy migrate`. A status that is not listed keeps its name if
+                /// this version has it; one that this version has not is not carried over.
+                #[derive(Clone, PartialEq)]
+                pub struct Migration {
+                    /// The name of the policy they are under; empty is this policy's own.
+                    pub from_name: _rt::String,
+                    /// The version they are under, or its beginning: `1` is every 1.x.
+                    pub from_version: _rt::String,
+                    pub statuses: _rt::Vec<StatusMapping>,
+                    pub ext: _rt::Vec<ExtField>,
+                }
+                impl ::core::fmt::Debug for Migration {
+                    fn fmt(
+                        &self,
+                        f: &mut ::core::fmt::Formatter<'_>,
+                    ) -> ::core::fmt::Result {
+                        f.debug_struct("Migration")
+                            .field("from-name", &self.from_name)
+                            .field("from-version", &self.from_version)
+                            .field("statuses", &self.statuses)
+                            .field("ext", &self.ext)
+                            .finish()
+                    }
+                }
                 /// Everything about a kind that is data. Asked for at install only, twice, and the answers must be equal.
                 #[derive(Clone, PartialEq)]
                 pub struct Descriptor {
@@ -826,6 +867,8 @@ pub mod exports {
                     /// Set at activation.
                     pub parameters: _rt::Vec<Parameter>,
                     pub reads: Reads,
+                    /// The first that fits decides. Where none does, `migrate.map` is asked if it is exported.
+                    pub migrations: _rt::Vec<Migration>,
                     pub ext: _rt::Vec<ExtField>,
                 }
                 impl ::core::fmt::Debug for Descriptor {
@@ -854,6 +897,7 @@ pub mod exports {
                             .field("health", &self.health)
                             .field("parameters", &self.parameters)
                             .field("reads", &self.reads)
+                            .field("migrations", &self.migrations)
                             .field("ext", &self.ext)
                             .finish()
                     }
@@ -885,6 +929,7 @@ pub mod exports {
                             health: health2,
                             parameters: parameters2,
                             reads: reads2,
+                            migrations: migrations2,
                             ext: ext2,
                         } = result0;
                         let vec3 = (kind2.into_bytes()).into_boxed_slice();
@@ -3448,29 +3493,30 @@ pub mod exports {
                         *ptr1
                             .add(120 + 186 * ::core::mem::size_of::<*const u8>())
                             .cast::<*mut u8>() = result217;
-                        let vec221 = ext2;
-                        let len221 = vec221.len();
-                        let layout221 = _rt::alloc::Layout::from_size_align(
-                                vec221.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                        let vec229 = migrations2;
+                        let len229 = vec229.len();
+                        let layout229 = _rt::alloc::Layout::from_size_align(
+                                vec229.len() * (8 * ::core::mem::size_of::<*const u8>()),
                                 ::core::mem::size_of::<*const u8>(),
                             )
                             .unwrap();
-                        let (result221, _cleanup221) = wit_bindgen::rt::Cleanup::new(
-                            layout221,
+                        let (result229, _cleanup229) = wit_bindgen::rt::Cleanup::new(
+                            layout229,
                         );
-                        if let Some(cleanup) = _cleanup221 {
+                        if let Some(cleanup) = _cleanup229 {
                             cleanup.forget();
                         }
-                        for (i, e) in vec221.into_iter().enumerate() {
-                            let base = result221
-                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                        for (i, e) in vec229.into_iter().enumerate() {
+                            let base = result229
+                                .add(i * (8 * ::core::mem::size_of::<*const u8>()));
                             {
-                                let super::super::super::super::runwarden::types::types::ExtField {
-                                    key: key218,
-                                    json: json218,
-                                    critical: critical218,
+                                let Migration {
+                                    from_name: from_name218,
+                                    from_version: from_version218,
+                                    statuses: statuses218,
+                                    ext: ext218,
                                 } = e;
-                                let vec219 = (key218.into_bytes()).into_boxed_slice();
+                                let vec219 = (from_name218.into_bytes()).into_boxed_slice();
                                 let ptr219 = vec219.as_ptr().cast::<u8>();
                                 let len219 = vec219.len();
                                 ::core::mem::forget(vec219);
@@ -3478,7 +3524,8 @@ pub mod exports {
                                     .add(::core::mem::size_of::<*const u8>())
                                     .cast::<usize>() = len219;
                                 *base.add(0).cast::<*mut u8>() = ptr219.cast_mut();
-                                let vec220 = (json218.into_bytes()).into_boxed_slice();
+                                let vec220 = (from_version218.into_bytes())
+                                    .into_boxed_slice();
                                 let ptr220 = vec220.as_ptr().cast::<u8>();
                                 let len220 = vec220.len();
                                 ::core::mem::forget(vec220);
@@ -3488,20 +3535,166 @@ pub mod exports {
                                 *base
                                     .add(2 * ::core::mem::size_of::<*const u8>())
                                     .cast::<*mut u8>() = ptr220.cast_mut();
+                                let vec224 = statuses218;
+                                let len224 = vec224.len();
+                                let layout224 = _rt::alloc::Layout::from_size_align(
+                                        vec224.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result224, _cleanup224) = wit_bindgen::rt::Cleanup::new(
+                                    layout224,
+                                );
+                                if let Some(cleanup) = _cleanup224 {
+                                    cleanup.forget();
+                                }
+                                for (i, e) in vec224.into_iter().enumerate() {
+                                    let base = result224
+                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let StatusMapping { from: from221, to: to221 } = e;
+                                        let vec222 = (from221.into_bytes()).into_boxed_slice();
+                                        let ptr222 = vec222.as_ptr().cast::<u8>();
+                                        let len222 = vec222.len();
+                                        ::core::mem::forget(vec222);
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len222;
+                                        *base.add(0).cast::<*mut u8>() = ptr222.cast_mut();
+                                        let vec223 = (to221.into_bytes()).into_boxed_slice();
+                                        let ptr223 = vec223.as_ptr().cast::<u8>();
+                                        let len223 = vec223.len();
+                                        ::core::mem::forget(vec223);
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len223;
+                                        *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr223.cast_mut();
+                                    }
+                                }
+                                *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len224;
                                 *base
                                     .add(4 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<u8>() = (match critical218 {
+                                    .cast::<*mut u8>() = result224;
+                                let vec228 = ext218;
+                                let len228 = vec228.len();
+                                let layout228 = _rt::alloc::Layout::from_size_align(
+                                        vec228.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result228, _cleanup228) = wit_bindgen::rt::Cleanup::new(
+                                    layout228,
+                                );
+                                if let Some(cleanup) = _cleanup228 {
+                                    cleanup.forget();
+                                }
+                                for (i, e) in vec228.into_iter().enumerate() {
+                                    let base = result228
+                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let super::super::super::super::runwarden::types::types::ExtField {
+                                            key: key225,
+                                            json: json225,
+                                            critical: critical225,
+                                        } = e;
+                                        let vec226 = (key225.into_bytes()).into_boxed_slice();
+                                        let ptr226 = vec226.as_ptr().cast::<u8>();
+                                        let len226 = vec226.len();
+                                        ::core::mem::forget(vec226);
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len226;
+                                        *base.add(0).cast::<*mut u8>() = ptr226.cast_mut();
+                                        let vec227 = (json225.into_bytes()).into_boxed_slice();
+                                        let ptr227 = vec227.as_ptr().cast::<u8>();
+                                        let len227 = vec227.len();
+                                        ::core::mem::forget(vec227);
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len227;
+                                        *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr227.cast_mut();
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (match critical225 {
+                                            true => 1,
+                                            false => 0,
+                                        }) as u8;
+                                    }
+                                }
+                                *base
+                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len228;
+                                *base
+                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result228;
+                            }
+                        }
+                        *ptr1
+                            .add(120 + 189 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>() = len229;
+                        *ptr1
+                            .add(120 + 188 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>() = result229;
+                        let vec233 = ext2;
+                        let len233 = vec233.len();
+                        let layout233 = _rt::alloc::Layout::from_size_align(
+                                vec233.len() * (5 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            )
+                            .unwrap();
+                        let (result233, _cleanup233) = wit_bindgen::rt::Cleanup::new(
+                            layout233,
+                        );
+                        if let Some(cleanup) = _cleanup233 {
+                            cleanup.forget();
+                        }
+                        for (i, e) in vec233.into_iter().enumerate() {
+                            let base = result233
+                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let super::super::super::super::runwarden::types::types::ExtField {
+                                    key: key230,
+                                    json: json230,
+                                    critical: critical230,
+                                } = e;
+                                let vec231 = (key230.into_bytes()).into_boxed_slice();
+                                let ptr231 = vec231.as_ptr().cast::<u8>();
+                                let len231 = vec231.len();
+                                ::core::mem::forget(vec231);
+                                *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len231;
+                                *base.add(0).cast::<*mut u8>() = ptr231.cast_mut();
+                                let vec232 = (json230.into_bytes()).into_boxed_slice();
+                                let ptr232 = vec232.as_ptr().cast::<u8>();
+                                let len232 = vec232.len();
+                                ::core::mem::forget(vec232);
+                                *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len232;
+                                *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr232.cast_mut();
+                                *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>() = (match critical230 {
                                     true => 1,
                                     false => 0,
                                 }) as u8;
                             }
                         }
                         *ptr1
-                            .add(120 + 189 * ::core::mem::size_of::<*const u8>())
-                            .cast::<usize>() = len221;
+                            .add(120 + 191 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>() = len233;
                         *ptr1
-                            .add(120 + 188 * ::core::mem::size_of::<*const u8>())
-                            .cast::<*mut u8>() = result221;
+                            .add(120 + 190 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>() = result233;
                         ptr1
                     }
                 }
@@ -5018,11 +5211,11 @@ pub mod exports {
                         let l354 = *arg0
                             .add(120 + 189 * ::core::mem::size_of::<*const u8>())
                             .cast::<usize>();
-                        let base359 = l353;
-                        let len359 = l354;
-                        for i in 0..len359 {
-                            let base = base359
-                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                        let base373 = l353;
+                        let len373 = l354;
+                        for i in 0..len373 {
+                            let base = base373
+                                .add(i * (8 * ::core::mem::size_of::<*const u8>()));
                             {
                                 let l355 = *base.add(0).cast::<*mut u8>();
                                 let l356 = *base
@@ -5036,11 +5229,104 @@ pub mod exports {
                                     .add(3 * ::core::mem::size_of::<*const u8>())
                                     .cast::<usize>();
                                 _rt::cabi_dealloc(l357, l358, 1);
+                                let l359 = *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l360 = *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base365 = l359;
+                                let len365 = l360;
+                                for i in 0..len365 {
+                                    let base = base365
+                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let l361 = *base.add(0).cast::<*mut u8>();
+                                        let l362 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l361, l362, 1);
+                                        let l363 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l364 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l363, l364, 1);
+                                    }
+                                }
+                                _rt::cabi_dealloc(
+                                    base365,
+                                    len365 * (4 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l366 = *base
+                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l367 = *base
+                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base372 = l366;
+                                let len372 = l367;
+                                for i in 0..len372 {
+                                    let base = base372
+                                        .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let l368 = *base.add(0).cast::<*mut u8>();
+                                        let l369 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l368, l369, 1);
+                                        let l370 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l371 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        _rt::cabi_dealloc(l370, l371, 1);
+                                    }
+                                }
+                                _rt::cabi_dealloc(
+                                    base372,
+                                    len372 * (5 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
                             }
                         }
                         _rt::cabi_dealloc(
-                            base359,
-                            len359 * (5 * ::core::mem::size_of::<*const u8>()),
+                            base373,
+                            len373 * (8 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let l374 = *arg0
+                            .add(120 + 190 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l375 = *arg0
+                            .add(120 + 191 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base380 = l374;
+                        let len380 = l375;
+                        for i in 0..len380 {
+                            let base = base380
+                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let l376 = *base.add(0).cast::<*mut u8>();
+                                let l377 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l376, l377, 1);
+                                let l378 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l379 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                _rt::cabi_dealloc(l378, l379, 1);
+                            }
+                        }
+                        _rt::cabi_dealloc(
+                            base380,
+                            len380 * (5 * ::core::mem::size_of::<*const u8>()),
                             ::core::mem::size_of::<*const u8>(),
                         );
                     }
@@ -5068,11 +5354,11 @@ pub mod exports {
                 struct _RetArea(
                     [::core::mem::MaybeUninit<
                         u8,
-                    >; 120 + 190 * ::core::mem::size_of::<*const u8>()],
+                    >; 120 + 192 * ::core::mem::size_of::<*const u8>()],
                 );
                 static mut _RET_AREA: _RetArea = _RetArea(
                     [::core::mem::MaybeUninit::uninit(); 120
-                        + 190 * ::core::mem::size_of::<*const u8>()],
+                        + 192 * ::core::mem::size_of::<*const u8>()],
                 );
             }
         }
@@ -5149,9 +5435,9 @@ macro_rules! __export_lifecycle_policy_impl {
         (link_section =
         "component-type:wit-bindgen:0.61.1:runwarden:policy@0.1.0:lifecycle-policy:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 2666] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 2775] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xe3\x13\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xd0\x14\x01A\x02\x01\
 A\x0a\x01B\x04\x01@\x02\x05levels\x07messages\x01\0\x04\0\x03log\x01\0\x01@\x04\x07\
 messages\x04files\x04linex\x06columnx\x01\0\x04\0\x0creport-panic\x01\x01\x03\0\x20\
 runwarden:host/diagnostics@0.1.0\x05\0\x01B%\x01x\x04\0\x0ctimestamp-ms\x03\0\0\x01\
@@ -5172,7 +5458,7 @@ ids\x06statuss\x08terminal\x7f\x07success\x7f\x03ext\x0b\x04\0\x05child\x03\0\x1
 now\x01\x0aparameters\x19\x08children!\x07history\"\x03ext\x0b\x04\0\x0csurround\
 ings\x03\0#\x03\0\x1brunwarden:types/types@0.1.0\x05\x01\x02\x03\0\x01\x0bdurati\
 on-ms\x02\x03\0\x01\x09ext-field\x02\x03\0\x01\x07outcome\x02\x03\0\x01\x09param\
-eter\x01B8\x02\x03\x02\x01\x02\x04\0\x0bduration-ms\x03\0\0\x02\x03\x02\x01\x03\x04\
+eter\x01B>\x02\x03\x02\x01\x02\x04\0\x0bduration-ms\x03\0\0\x02\x03\x02\x01\x03\x04\
 \0\x09ext-field\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x07outcome\x03\0\x04\x02\x03\
 \x02\x01\x05\x04\0\x09parameter\x03\0\x06\x01ks\x01p\x03\x01r\x08\x04names\x07su\
 mmarys\x07initial\x7f\x0dcreation-code\x08\x08terminal\x7f\x07success\x7f\x09ann\
@@ -5198,15 +5484,18 @@ refused\x05\x07expired\x05\x07revived\x05\x03ext\x09\x04\0\x0ddelivery-rule\x03\
 \x20\x01r\x05\x04base\x01\x03cap\x01\x08attemptsx\x0ejitter-percentx\x03ext\x09\x04\
 \0\x0eretry-schedule\x03\0\"\x01r\x03\x0aspawn-kinds\x04idle\x01\x05stale\x01\x04\
 \0\x10health-threshold\x03\0$\x01r\x05\x08children\x7f\x07historyx\x04tags\x7f\x11\
-last-output-bytesx\x03ext\x09\x04\0\x05reads\x03\0&\x01p\x0b\x01p\x0e\x01p\x10\x01\
-p\x12\x01k\x14\x01p\x1a\x01p\x1c\x01k\x1f\x01k!\x01k#\x01p%\x01p\x07\x01r\x15\x04\
-kinds\x04names\x07versions\x07summarys\x08statuses(\x05edges)\x0bsame-statuss\x06\
-fields*\x0creason-codes+\x0cemits-events\x7f\x0cmeasures-end\x7f\x09execution,\x08\
-verdicts-\x04kill.\x05lease/\x08delivery0\x05retry1\x06health2\x0aparameters3\x05\
-reads'\x03ext\x09\x04\0\x0adescriptor\x03\04\x01@\0\05\x04\0\x08describe\x016\x04\
-\0\x20runwarden:policy/lifecycle@0.1.0\x05\x06\x04\0'runwarden:policy/lifecycle-\
-policy@0.1.0\x04\0\x0b\x16\x01\0\x10lifecycle-policy\x03\0\0\0G\x09producers\x01\
-\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+last-output-bytesx\x03ext\x09\x04\0\x05reads\x03\0&\x01r\x02\x04froms\x02tos\x04\
+\0\x0estatus-mapping\x03\0(\x01p)\x01r\x04\x09from-names\x0cfrom-versions\x08sta\
+tuses*\x03ext\x09\x04\0\x09migration\x03\0+\x01p\x0b\x01p\x0e\x01p\x10\x01p\x12\x01\
+k\x14\x01p\x1a\x01p\x1c\x01k\x1f\x01k!\x01k#\x01p%\x01p\x07\x01p,\x01r\x16\x04ki\
+nds\x04names\x07versions\x07summarys\x08statuses-\x05edges.\x0bsame-statuss\x06f\
+ields/\x0creason-codes0\x0cemits-events\x7f\x0cmeasures-end\x7f\x09execution1\x08\
+verdicts2\x04kill3\x05lease4\x08delivery5\x05retry6\x06health7\x0aparameters8\x05\
+reads'\x0amigrations9\x03ext\x09\x04\0\x0adescriptor\x03\0:\x01@\0\0;\x04\0\x08d\
+escribe\x01<\x04\0\x20runwarden:policy/lifecycle@0.1.0\x05\x06\x04\0'runwarden:p\
+olicy/lifecycle-policy@0.1.0\x04\0\x0b\x16\x01\0\x10lifecycle-policy\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
+t\x060.61.1";
         };
     };
 }

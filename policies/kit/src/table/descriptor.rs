@@ -1,6 +1,6 @@
 use crate::{
-    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Parameter, Reads,
-    ReasonCode, RetrySchedule, Status, VerdictRow,
+    DeliveryRule, Descriptor, Edge, ExecutionRule, Field, HealthThreshold, KillRow, LeaseRule, Migration, Parameter,
+    Reads, ReasonCode, RetrySchedule, Status, VerdictRow,
 };
 
 /// An empty table for a kind; the policy bears the kind's name. Same-status writes are appended.
@@ -32,6 +32,7 @@ pub fn policy(kind: &str, version: &str, summary: &str) -> Descriptor {
             last_output_bytes: 0,
             ext: Vec::new(),
         },
+        migrations: Vec::new(),
         ext: Vec::new(),
     }
 }
@@ -147,6 +148,13 @@ impl Descriptor {
     #[must_use]
     pub fn parameters(mut self, rows: impl IntoIterator<Item = Parameter>) -> Self {
         self.parameters.extend(rows);
+        self
+    }
+
+    /// Adds rows that say how entities of other versions are carried over; the first that fits decides.
+    #[must_use]
+    pub fn migrations(mut self, rows: impl IntoIterator<Item = Migration>) -> Self {
+        self.migrations.extend(rows);
         self
     }
 

@@ -1,4 +1,4 @@
-use crate::{Field, HealthThreshold, Outcome, Parameter, ReasonCode, VerdictRow};
+use crate::{Field, HealthThreshold, Migration, Outcome, Parameter, ReasonCode, StatusMapping, VerdictRow};
 
 /// A companion field. Kinds: integer, number, text, boolean, timestamp, json.
 pub fn field(name: &str, kind: &str, summary: &str) -> Field {
@@ -42,6 +42,21 @@ pub fn threshold(spawn_kind: &str, idle_ms: i64, stale_ms: i64) -> HealthThresho
         spawn_kind: spawn_kind.to_owned(),
         idle: idle_ms,
         stale: stale_ms,
+    }
+}
+
+/// Entities of this policy's version, or of all versions that begin so, are carried over: each status listed to the one
+/// beside it, every other to its own name.
+pub fn migration(from_version: &str, statuses: &[(&str, &str)]) -> Migration {
+    let mapping = |(from, to): &(&str, &str)| StatusMapping {
+        from: (*from).to_owned(),
+        to: (*to).to_owned(),
+    };
+    Migration {
+        from_name: String::new(),
+        from_version: from_version.to_owned(),
+        statuses: statuses.iter().map(mapping).collect(),
+        ext: Vec::new(),
     }
 }
 

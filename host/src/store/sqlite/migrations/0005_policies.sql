@@ -1,0 +1,27 @@
+-- Format 5: policies that are tried beside the active one, limits of single components, who signed them.
+
+-- Limits that an operator raised for this component when it was installed.
+ALTER TABLE components ADD COLUMN limits TEXT           -- JSON object of them; NULL: the standard ones
+    CONSTRAINT components_limits_are_json CHECK (json_valid(limits));
+
+-- Who signed a component, verified when it was installed. Goes with its contents.
+CREATE TABLE signatures (
+    component  INTEGER NOT NULL REFERENCES components, -- what is signed
+    public_key BLOB NOT NULL             -- ed25519, 32 bytes
+               CONSTRAINT signatures_public_key_is_ed25519 CHECK (length(public_key) = 32),
+    signature  BLOB NOT NULL             -- over the component, 64 bytes
+               CONSTRAINT signatures_signature_is_ed25519 CHECK (length(signature) = 64),
+    at_ms      INTEGER NOT NULL,         -- when it was verified
+    PRIMARY KEY (component, public_key)
+) STRICT, WITHOUT ROWID;
+
+-- Policies that judge what happens to entities of a kind beside the policy that decides; nothing they say is enforced.
+CREATE TABLE shadows (
+    kind       TEXT PRIMARY KEY,         -- whose entities
+    component  INTEGER NOT NULL REFERENCES components, -- which policy judges
+    parameters TEXT                      -- JSON object of parameters as set
+               CONSTRAINT shadows_parameters_are_json CHECK (json_valid(parameters)),
+    at_ms      INTEGER NOT NULL,         -- since when
+    actor      TEXT NOT NULL,            -- by whom
+    reason     TEXT NOT NULL             -- why
+) STRICT, WITHOUT ROWID;
