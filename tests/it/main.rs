@@ -57,6 +57,7 @@ mod stops;
 mod stores;
 mod terminal;
 mod tidy;
+mod trying;
 mod unconfirmed;
 mod usage;
 mod vectors;

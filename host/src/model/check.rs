@@ -2,11 +2,16 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use doubts::doubts;
 use parameters::parameters;
 use rules::{rules, times, verdicts};
 
+use serde::Serialize;
+
 use super::{ACTOR_KINDS, Descriptor, Edge, Extension, HANDLER_KIND, Outcome};
 
+mod doubts;
+mod functions;
 mod handler;
 mod lease;
 mod parameters;
@@ -14,19 +19,34 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+pub use functions::{Function, check_policy};
 pub use handler::check_handler;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Install refuses the component.
     Error,
-    /// Told, not refused.
+    /// Told, not refused: hardly meant.
     Warning,
+    /// Told: worth knowing.
+    Note,
+}
+
+impl Severity {
+    /// The word used in output.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
 }
 
 /// Something wrong or doubtful in a descriptor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
@@ -69,6 +89,7 @@ pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     parameters("parameters", &descriptor.parameters, &mut findings);
     times(descriptor, &mut findings);
     migrations(descriptor, &mut findings);
+    doubts(descriptor, &mut findings);
     extensions(descriptor, &mut findings);
     findings.0
 }
@@ -88,6 +109,14 @@ impl Findings {
     fn warn(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.0.push(Finding {
             severity: Severity::Warning,
+            place: place.into(),
+            message: message.into(),
+        });
+    }
+
+    fn note(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Finding {
+            severity: Severity::Note,
             place: place.into(),
             message: message.into(),
         });

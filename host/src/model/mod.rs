@@ -48,7 +48,7 @@ mod why;
 pub use actor::{ACTOR_KINDS, Actor};
 pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
-pub use check::{Finding, Severity, check, check_handler};
+pub use check::{Finding, Function, Severity, check, check_handler, check_policy};
 pub use command::{Create, Override, Transition};
 pub use creation::create;
 pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};

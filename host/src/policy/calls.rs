@@ -13,6 +13,7 @@ use super::convert;
 use super::fault::PolicyFault;
 use super::instance::{CallState, classify, classify_start, store};
 use super::limits::Limits;
+use super::ready::Usage;
 use super::text::line;
 use crate::model::{
     Actor, Descriptor, DurationMs, Entity, Fields, Health, HistoryRow, Lifecycle, Outcome, Reason, Signs, Structural,
@@ -25,8 +26,8 @@ pub(super) struct Callable<'a> {
     pub(super) label: &'a str,
     pub(super) pre: &'a InstancePre<CallState>,
     pub(super) limits: Limits,
-    /// Fuel that the last call used.
-    pub(super) spent: Cell<u64>,
+    /// What the last call used.
+    pub(super) used: Cell<Usage>,
 }
 
 /// What a call may see beside the entity.
@@ -140,7 +141,7 @@ impl<'a> Callable<'a> {
             label,
             pre,
             limits,
-            spent: Cell::new(0),
+            used: Cell::default(),
         }
     }
 
@@ -249,7 +250,10 @@ impl<'a> Callable<'a> {
         let (guest, mut store) = self.enter(function, load)?;
         let answered = call(guest, &mut store).map_err(|error| classify(&store, function, &error));
         let left = store.get_fuel().expect("the engine counts fuel");
-        self.spent.set(self.limits.fuel.saturating_sub(left));
+        self.used.set(Usage {
+            fuel: self.limits.fuel.saturating_sub(left),
+            memory_bytes: store.data().memory_bytes(),
+        });
         answered
     }
 

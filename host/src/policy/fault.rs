@@ -116,22 +116,8 @@ pub enum InstallError {
 
 impl InstallError {
     /// Problems with their places, their words made fit to print: some are the component's.
-    pub(super) fn unusable(mut problems: Vec<Finding>) -> Self {
-        let more = problems.len().saturating_sub(PROBLEMS_MAX);
-        problems.truncate(PROBLEMS_MAX);
-        for problem in &mut problems {
-            problem.place = line(&problem.place);
-            problem.message = line(&problem.message);
-        }
-        if more > 0 {
-            let message = format!("{more} more problems");
-            problems.push(Finding {
-                severity: Severity::Error,
-                place: "…".to_owned(),
-                message,
-            });
-        }
-        Self::Unusable(problems)
+    pub(super) fn unusable(problems: Vec<Finding>) -> Self {
+        Self::Unusable(printable(problems))
     }
 
     /// One problem with its place.
@@ -142,4 +128,21 @@ impl InstallError {
             message: message.into(),
         }])
     }
+}
+
+/// Findings with their words made fit to print, since some are the component's, and no more than anybody reads.
+pub(super) fn printable(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let more = findings.split_off(findings.len().min(PROBLEMS_MAX));
+    for finding in &mut findings {
+        finding.place = line(&finding.place);
+        finding.message = line(&finding.message);
+    }
+    if let Some(worst) = more.iter().map(|finding| finding.severity).min() {
+        findings.push(Finding {
+            severity: worst,
+            place: "…".to_owned(),
+            message: format!("{} more problems", more.len()),
+        });
+    }
+    findings
 }

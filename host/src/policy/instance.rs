@@ -86,6 +86,13 @@ fn grown(total: usize, current: usize, desired: usize) -> usize {
     total.saturating_add(desired.saturating_sub(current))
 }
 
+impl CallState {
+    /// How much linear memory its instance has.
+    pub(super) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+}
+
 impl diagnostics::Host for CallState {
     fn log(&mut self, level: String, message: String) {
         self.lines += 1;

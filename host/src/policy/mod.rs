@@ -21,6 +21,7 @@ mod install;
 mod instance;
 mod limits;
 mod plan;
+mod ready;
 mod registry;
 #[cfg(test)]
 mod tests;
@@ -33,8 +34,9 @@ pub use engine::engines_made;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;
 pub use inspect::{Export, Inspected, inspect};
-pub use install::{Candidate, prepare};
+pub use install::{Candidate, findings, prepare, prepare_on_trial};
 pub(crate) use limits::COMPILE_THREADS;
 pub use limits::{CompileLimits, Limits};
+pub use ready::{Ready, Trial, Usage};
 pub(crate) use registry::version_key;
 pub use registry::{Policies, Selected, select};

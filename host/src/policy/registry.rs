@@ -10,12 +10,13 @@ use serde_json::Value;
 use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{GuardRequest, HealthRequest, Judged, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
 use super::instance::{CallState, link};
 use super::limits::Limits;
+use super::ready::Ready;
 use super::text::line;
 use crate::model::{
     BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin, filled,
@@ -179,7 +180,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller refuses.
     pub fn guard(&self, pin: &PolicyPin, asked: GuardRequest<'_>) -> Result<Option<(String, String)>, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.guard(lifecycle, asked))
+        self.ready(pin)?.guard(asked)
     }
 
     /// Asks the verdict function of a pinned policy what an ending means.
@@ -187,7 +188,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller writes the rule's "verdict failed".
     pub fn verdict(&self, pin: &PolicyPin, asked: &VerdictRequest<'_>) -> Result<Judged, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.verdict(lifecycle, asked))
+        self.ready(pin)?.verdict(asked)
     }
 
     /// Asks the health function of a pinned policy how an entity is.
@@ -195,7 +196,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller says that health is not known.
     pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.assess(lifecycle, asked))
+        self.ready(pin)?.assess(asked)
     }
 
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
@@ -217,7 +218,7 @@ impl Policies {
             wall: self.limits.wall.min(left),
             ..self.limits
         };
-        Callable::new(label, &pre, limits).plan(&descriptor, handler, envelope)
+        Ready::new(label.clone(), descriptor, pre, limits).plan(handler, envelope)
     }
 
     /// Keeps the code of a component that was compiled to be checked, so that its first call need not compile it in this
@@ -228,17 +229,16 @@ impl Policies {
         }
     }
 
-    /// Makes the policy callable and calls it.
-    fn with<R>(
-        &self,
-        pin: &PolicyPin,
-        call: impl FnOnce(&Callable<'_>, &Lifecycle) -> Result<R, PolicyFault>,
-    ) -> Result<R, PolicyFault> {
+    /// An installed policy, ready to be asked.
+    ///
+    /// # Errors
+    /// It is not installed, or cannot be loaded.
+    pub fn ready(&self, pin: &PolicyPin) -> Result<Ready<Lifecycle>, PolicyFault> {
         let label = format!("{}@{}", pin.name, pin.version);
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let pre = self.linked(&label, &pin.digest)?;
-        call(&Callable::new(&label, &pre, self.limits), &lifecycle)
+        Ok(Ready::new(label, lifecycle, pre, self.limits))
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.

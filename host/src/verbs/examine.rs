@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 
 use crate::error::Error;
-use crate::host::Host;
+use crate::host::{Config, Host};
 use crate::policy::{
     COMPILE_THREADS, Candidate, Code, CompileLimits, InstallError, PolicyFault, compile, compile_here, prepare,
+    prepare_on_trial,
 };
 use crate::process::{BoundedEnd, bound_self, run_bounded};
 
@@ -22,17 +23,31 @@ pub const COMPILE_REFUSED: i32 = 65;
 /// It is unusable (every problem is told), or the program cannot be started.
 pub fn examine(host: &Host, bytes: &[u8]) -> Result<Candidate, Error> {
     let limits = host.policies().limits();
-    match &host.config().compiler {
-        None => Ok(prepare(bytes, limits, compile_here)?),
-        Some(program) => prepare(bytes, limits, |policy, bytes| {
-            let bounds = limits.compile;
-            let arguments = arguments(host, bounds);
-            let threads = COMPILE_THREADS.to_string();
-            let variables = [("RAYON_NUM_THREADS", threads.as_str())];
-            let end = run_bounded((program, &arguments), &variables, bytes, bounds.wall)?;
-            Ok(code(policy, bounds, end)?)
-        }),
-    }
+    prepare(bytes, limits, |policy, bytes| {
+        compiled(host.config(), limits.compile, policy, bytes)
+    })
+}
+
+/// The same for a component that is only to be tried, without a store: errors in its descriptor are findings.
+///
+/// # Errors
+/// It cannot be tried, or the program cannot be started.
+pub fn examine_on_trial(config: &Config, bytes: &[u8]) -> Result<Candidate, Error> {
+    let limits = config.limits;
+    prepare_on_trial(bytes, limits, |policy, bytes| {
+        compiled(config, limits.compile, policy, bytes)
+    })
+}
+
+fn compiled(config: &Config, bounds: CompileLimits, policy: &str, bytes: &[u8]) -> Result<Code, Error> {
+    let Some(program) = &config.compiler else {
+        return Ok(compile_here(policy, bytes)?);
+    };
+    let arguments = arguments(config, bounds);
+    let threads = COMPILE_THREADS.to_string();
+    let variables = [("RAYON_NUM_THREADS", threads.as_str())];
+    let end = run_bounded((program, &arguments), &variables, bytes, bounds.wall)?;
+    Ok(code(policy, bounds, end)?)
 }
 
 /// Compiles within bounds, in a process that does nothing else: what the program of [`examine`] does with its arguments.
@@ -45,10 +60,10 @@ pub fn compile_bounded(processor_seconds: u64, memory_bytes: u64, bytes: &[u8]) 
     compile(bytes)
 }
 
-fn arguments(host: &Host, bounds: CompileLimits) -> [OsString; 5] {
+fn arguments(config: &Config, bounds: CompileLimits) -> [OsString; 5] {
     [
         "--home".into(),
-        host.config().home().into(),
+        config.home().into(),
         "compile".into(),
         bounds.processor.as_secs().to_string().into(),
         bounds.memory_bytes.to_string().into(),

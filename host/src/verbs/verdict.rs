@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{DurationMs, Entity, Lifecycle, Runtime, Timestamp};
-use crate::policy::VerdictRequest;
+use crate::policy::{Judged, PolicyFault, VerdictRequest};
 use crate::process::{self, ExitRecord, RunDir};
 use crate::verbs::guarded::surroundings;
 use crate::verbs::settle::{Found, Meaning, seen};
@@ -41,19 +41,26 @@ pub(super) fn ask_verdict(
         by_table: meaning.outcome.as_ref(),
         surroundings: &surroundings,
     };
-    match host.policies().verdict(&entity.policy, &request) {
-        Ok(judged) => {
-            meaning.outcome = Some(judged.outcome);
-            meaning.summary = judged.summary.or(meaning.summary.take());
-            meaning.patch = judged.patch;
-        }
-        Err(fault) => {
-            let rule = lifecycle.descriptor().execution.as_ref();
-            meaning.outcome = rule.map(|rule| rule.verdict_failed.clone());
-            meaning.summary = Some(fault.to_string());
+    meaning.take(lifecycle, host.policies().verdict(&entity.policy, &request));
+    Ok(())
+}
+
+impl Meaning {
+    /// What the verdict function made of it, or the rule's "verdict failed".
+    pub(super) fn take(&mut self, lifecycle: &Lifecycle, answer: Result<Judged, PolicyFault>) {
+        match answer {
+            Ok(judged) => {
+                self.outcome = Some(judged.outcome);
+                self.summary = judged.summary.or(self.summary.take());
+                self.patch = judged.patch;
+            }
+            Err(fault) => {
+                let rule = lifecycle.descriptor().execution.as_ref();
+                self.outcome = rule.map(|rule| rule.verdict_failed.clone());
+                self.summary = Some(fault.to_string());
+            }
         }
     }
-    Ok(())
 }
 
 /// The code of the kill that somebody wanted before the worker ended, though no stop of ours was going on yet.

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle};
-use runwarden_host::policy::{Inspected, inspect, select};
+use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle};
+use runwarden_host::policy::{Inspected, findings, inspect, select};
 use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::examine;
 use runwarden_host::{Error, Host};
 
-use crate::errors::{Failure, Outcome, finding_line};
+use crate::errors::{Failure, Outcome};
 
 /// What a component says of itself.
 pub(super) enum Says {
@@ -30,7 +30,7 @@ pub(super) struct Subject {
     /// What it shows from outside.
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
-    pub(super) warnings: Vec<String>,
+    pub(super) findings: Vec<Finding>,
 }
 
 impl Subject {
@@ -86,12 +86,23 @@ impl Subject {
 
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
 pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
-    let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
-    if is_file {
+    if is_file(word) {
         return in_file(host, Path::new(word));
     }
     let digest = installed(host, word)?;
     by_digest(host, &digest, word)
+}
+
+/// Whether a word is the path of a file, and not a name of what is installed.
+pub(super) fn is_file(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
+}
+
+/// The bytes of the installed component that a word means.
+pub(super) fn installed_bytes(host: &Host, word: &str) -> Outcome<Vec<u8>> {
+    let digest = installed(host, word)?;
+    let bytes = host.store().component_bytes(&digest)?;
+    Ok(bytes.ok_or_else(|| Error::UnknownPolicy { word: word.to_owned() })?)
 }
 
 /// The policy that an entity is pinned to.
@@ -162,12 +173,16 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
     };
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
     let inspected = inspect(&bytes, host.policies().limits())?;
+    let described = match &says {
+        Says::Policy(lifecycle) => Described::Policy(Box::new(lifecycle.descriptor().clone())),
+        Says::Handler(descriptor) => Described::Handler((**descriptor).clone()),
+    };
     Ok(Subject {
         says,
         digest: digest.to_owned(),
         size_bytes: bytes.len(),
+        findings: findings(&described, &inspected),
         inspected,
-        warnings: Vec::new(),
     })
 }
 
@@ -182,7 +197,7 @@ fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
         digest: candidate.digest,
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
-        warnings: candidate.warnings.iter().map(finding_line).collect(),
+        findings: candidate.findings,
     })
 }
 

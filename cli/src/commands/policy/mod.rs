@@ -2,12 +2,14 @@
 
 mod activate;
 mod find;
+mod findings;
 mod install;
 mod ls;
 mod matrix;
 mod rm;
 mod rollback;
 mod show;
+mod test;
 mod wit;
 
 use crate::app::report;
@@ -31,6 +33,7 @@ enum Command {
     Activate(activate::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
+    Test(test::Args),
     Wit(wit::Args),
 }
 
@@ -44,6 +47,7 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Activate(args) => report(context, activate::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::Test(args) => report(context, test::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

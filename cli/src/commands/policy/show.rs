@@ -7,6 +7,7 @@ use runwarden_host::policy::Limits;
 use serde_json::{Value, json};
 
 use super::find::{self, Says, Subject};
+use super::findings::{findings_json, findings_text};
 use crate::context::{Context, meant};
 use crate::draw;
 use crate::errors::{Failure, Outcome};
@@ -139,7 +140,7 @@ impl Report for Shown {
             "imports": subject.inspected.imports,
             "wit": wit(subject),
             "limits": limits_json(self.limits),
-            "warnings": subject.warnings,
+            "findings": findings_json(&subject.findings),
             "descriptor": descriptor,
         })
     }
@@ -173,9 +174,7 @@ impl Shown {
         add("imports", self.subject.inspected.imports.join(", "));
         add("wit", wit(&self.subject).join(", "));
         add("limits", limits_words(self.limits));
-        for warning in &self.subject.warnings {
-            add("", warning.clone());
-        }
+        findings_text(&self.subject.findings, page, &mut text);
         let sections = match &self.subject.says {
             Says::Policy(lifecycle) => of_policy(lifecycle, self.current.as_deref()),
             Says::Handler(descriptor) => of_handler(descriptor),
