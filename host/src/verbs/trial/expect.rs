@@ -1,5 +1,6 @@
 //! What a case says is to come, and what came.
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use crate::model::{DurationMs, Fields, json_equal};
@@ -116,7 +117,10 @@ fn rest(sets: &Fields, retry_after: Option<DurationMs>) -> String {
         rest.push_str(&format!(", {name} = {value}"));
     }
     if let Some(delay) = retry_after {
-        rest.push_str(&format!(", again after {} ms", delay.as_ms()));
+        rest.push_str(&format!(
+            ", again after {:#}",
+            SignedDuration::from_millis(delay.as_ms())
+        ));
     }
     rest
 }

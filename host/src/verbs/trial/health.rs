@@ -1,5 +1,7 @@
 //! `[[health]]`: how an entity is.
 
+use jiff::SignedDuration;
+
 use super::cases::{NOW, Tester};
 use super::expect::{Came, Expected};
 use super::moves::entity;
@@ -48,7 +50,7 @@ impl HealthCase {
         };
         let quiet = self
             .quiet
-            .map(|quiet| format!(", quiet for {} s", quiet.as_ms() / 1_000));
+            .map(|quiet| format!(", quiet for {:#}", SignedDuration::from_millis(quiet.as_ms())));
         format!("{}, {process}{}", self.status, quiet.unwrap_or_default())
     }
 
