@@ -22,6 +22,7 @@ mod instance;
 mod limits;
 mod plan;
 mod registry;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
