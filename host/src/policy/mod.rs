@@ -24,6 +24,7 @@ mod limits;
 mod line;
 mod plan;
 mod registry;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
