@@ -85,9 +85,7 @@ impl Evidence {
 
     /// The evidence a verdict row's word names.
     pub fn from_word(word: &str) -> Option<Self> {
-        Self::ASKED
-            .into_iter()
-            .find(|e| e.word() == Some(word))
+        Self::ASKED.into_iter().find(|e| e.word() == Some(word))
     }
 }
 

@@ -1,20 +1,24 @@
-//! `policy`: what is installed, what it allows, and which one is in force.
+//! `policy`: what is installed, what it allows, which one is in force, and how one is written.
 
 mod activate;
+mod build;
 mod find;
 mod install;
+mod language;
 mod ls;
 mod matrix;
+mod new;
 mod rm;
 mod rollback;
 mod show;
+mod template;
 mod wit;
 
 use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate and roll back policies; install handlers
+/// Show, install, activate, roll back and write policies; install and write handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -31,6 +35,8 @@ enum Command {
     Activate(activate::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
+    New(new::Args),
+    Build(build::Args),
     Wit(wit::Args),
 }
 
@@ -44,6 +50,8 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Activate(args) => report(context, activate::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::New(args) => report(context, new::execute(&args)),
+        Command::Build(args) => report(context, build::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

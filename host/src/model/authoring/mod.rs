@@ -18,13 +18,13 @@ mod work;
 pub use problem::Problem;
 
 use graph::{edges, statuses};
-use vocabulary::{codes, fields};
 use names::Names;
 use problem::{Reading, found};
 use rules::{kill, migrations, retry, thresholds};
 use table::Table;
 use toml::de::DeTable;
 use verdicts::verdicts;
+use vocabulary::{codes, fields};
 use work::{execution, lease};
 
 use super::{Descriptor, Reads, SameStatus, Severity, check};
@@ -64,7 +64,9 @@ pub fn author(text: &str) -> Result<Authored, Vec<Problem>> {
 fn descriptor(reading: &mut Reading<'_>, document: &DeTable<'_>) -> Descriptor {
     let mut root = Table::root(document);
     let kind = root.needed_text(reading, "kind");
-    let name = root.text(reading, "name").map_or_else(|| kind.clone(), |word| word.text);
+    let name = root
+        .text(reading, "name")
+        .map_or_else(|| kind.clone(), |word| word.text);
     let version = root.needed_text(reading, "version");
     let summary = root.needed_text(reading, "summary");
     let fields = fields(reading, &mut root);

@@ -75,7 +75,9 @@ pub(super) fn migrations(reading: &mut Reading<'_>, root: &mut Table<'_>, names:
         table.is_at(reading, &place);
         reading.place(format!("{place}.from_version"), from.at);
         let mut statuses = Vec::new();
-        let pairs = table.table(reading, "statuses").map_or_else(Vec::new, |pairs| pairs.entries());
+        let pairs = table
+            .table(reading, "statuses")
+            .map_or_else(Vec::new, |pairs| pairs.entries());
         for (old, value) in pairs {
             reading.place(format!("{place}.statuses[{}]", statuses.len()), old.at);
             if let Some(new) = string(reading, &old.text, value) {

@@ -97,5 +97,8 @@ fn a_small_table_has_what_it_says_and_no_more() {
     assert!(post.statuses[1].terminal, "a success is an end");
     let edge = &post.edges[0];
     assert_eq!(edge.actors, ["agent", "operator"]);
-    assert_eq!((&edge.required_patch[..], &edge.required_guards[..]), (&["reviewer".to_owned()][..], &["words".to_owned()][..]));
+    assert_eq!(
+        (&edge.required_patch[..], &edge.required_guards[..]),
+        (&["reviewer".to_owned()][..], &["words".to_owned()][..])
+    );
 }

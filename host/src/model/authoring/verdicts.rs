@@ -70,7 +70,10 @@ fn signals(reading: &mut Reading<'_>, value: &Value<'_>) -> Vec<i64> {
             Ok(signal) => signals.push(i64::from(signal)),
             Err(why) => {
                 let meant = did_you_mean(&word, [ANY]);
-                reading.problem(value.span().start, format!("`signals`: {why}; \"any\" is every signal{meant}"));
+                reading.problem(
+                    value.span().start,
+                    format!("`signals`: {why}; \"any\" is every signal{meant}"),
+                );
             }
         }
     }

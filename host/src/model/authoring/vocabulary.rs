@@ -42,7 +42,11 @@ fn field_kind(reading: &mut Reading<'_>, word: &Word) -> FieldKind {
     let known = FieldKind::ALL.map(FieldKind::word);
     FieldKind::from_word(&word.text).unwrap_or_else(|| {
         let meant = did_you_mean(&word.text, known);
-        let message = format!("`{}` is no kind of field: one of {}{meant}", word.text, known.join(", "));
+        let message = format!(
+            "`{}` is no kind of field: one of {}{meant}",
+            word.text,
+            known.join(", ")
+        );
         reading.problem(word.at, message);
         FieldKind::Json
     })

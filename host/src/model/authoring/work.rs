@@ -113,7 +113,8 @@ fn outcome(reading: &mut Reading<'_>, table: &mut Table<'_>, names: &Names, key:
         return Some(names.outcome(reading, status, code));
     }
     let Some((status, code)) = pair(value) else {
-        let message = format!("`{key}` is a status and a reason code with a space between: \"failed build.failed.step\"");
+        let message =
+            format!("`{key}` is a status and a reason code with a space between: \"failed build.failed.step\"");
         reading.problem(value.span().start, message);
         return None;
     };
