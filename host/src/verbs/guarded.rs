@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, Found, HistoryRow, Lifecycle, Reads, Refusal, Transition};
+use crate::model::{Entity, Found, HistoryRow, Lifecycle, Reads, Refusal, Transition, filled};
 use crate::policy::{GuardRequest, Surroundings, sha256_hex};
 use crate::store::{HistoryQuery, Scope};
 
@@ -79,7 +79,7 @@ pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) 
         history.retain(|row| row.version <= entity.version);
         history.reverse();
     }
-    let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
+    let parameters = filled(&lifecycle.descriptor().parameters, &entity.policy.parameters);
     Ok(Surroundings {
         now: host.now(),
         parameters,
