@@ -3,6 +3,7 @@
 mod activate;
 mod find;
 mod install;
+pub(crate) mod limits;
 mod ls;
 mod matrix;
 mod rm;
