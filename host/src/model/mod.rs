@@ -24,6 +24,7 @@ mod id;
 mod kill;
 pub mod lease;
 mod lifecycle;
+mod limits;
 mod measure;
 mod nearest;
 mod notify;
@@ -76,6 +77,7 @@ pub use kill::{
     is_killed_by, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use limits::{Limit, RaisedLimits};
 pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,

@@ -54,9 +54,18 @@ impl Policies {
         }
     }
 
-    /// What a component may use in one call.
+    /// What a component may use in one call, unless limits were raised for it.
     pub const fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// What an installed component may use in one call. It is read each time: whoever raises a limit need not restart what
+    /// is serving.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn limits_of(&self, digest: &str) -> Result<Limits, StoreError> {
+        Ok(self.limits.raised(&self.store.raised_limits(digest)?))
     }
 
     /// The graph of an installed policy, by digest. None when there is no policy of that digest.
@@ -213,9 +222,10 @@ impl Policies {
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
         let linked = self.linked(label, &handler.digest)?;
+        let own = self.limits_of(&handler.digest).map_err(from_store(label))?;
         let limits = Limits {
-            wall: self.limits.wall.min(left),
-            ..self.limits
+            wall: own.wall.min(left),
+            ..own
         };
         Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
     }
@@ -238,7 +248,8 @@ impl Policies {
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let linked = self.linked(&label, &pin.digest)?;
-        call(&Callable::new(&label, &linked, self.limits), &lifecycle)
+        let limits = self.limits_of(&pin.digest).map_err(from_store(&label))?;
+        call(&Callable::new(&label, &linked, limits), &lifecycle)
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.
