@@ -9,6 +9,7 @@
 //! or handler makes no engine ([`engines_made`] counts).
 
 mod answers;
+mod beside;
 mod bindings;
 mod cache;
 mod calls;
