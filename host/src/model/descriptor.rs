@@ -94,6 +94,18 @@ impl FieldKind {
         }
     }
 
+    /// The word that a descriptor says it with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Text => "text",
+            Self::Boolean => "boolean",
+            Self::Timestamp => "timestamp",
+            Self::Json => "json",
+        }
+    }
+
     /// The kind named by a descriptor's word.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
@@ -150,6 +162,23 @@ pub enum SameStatus {
     Append,
     /// Rejected.
     Reject,
+}
+
+impl SameStatus {
+    /// The word that a descriptor says it with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Append => "append",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// What a descriptor's word says.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Append, Self::Reject]
+            .into_iter()
+            .find(|known| known.word() == word)
+    }
 }
 
 /// What the host writes for a process that it runs as this kind.
@@ -230,6 +259,23 @@ pub enum Cascade {
     Recursive,
     /// Always.
     Always,
+}
+
+impl Cascade {
+    /// The word that a descriptor says it with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Recursive => "recursive",
+            Self::Always => "always",
+        }
+    }
+
+    /// What a descriptor's word says.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Recursive, Self::Always]
+            .into_iter()
+            .find(|known| known.word() == word)
+    }
 }
 
 /// What a kill writes.

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
 use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
-use super::instance::{CallState, link};
+use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
@@ -29,7 +28,7 @@ pub struct Policies {
     limits: Limits,
     pub(super) lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
     handlers: Mutex<HashMap<String, Arc<HandlerDescriptor>>>,
-    pub(super) linked: Mutex<HashMap<String, InstancePre<CallState>>>,
+    pub(super) linked: Mutex<HashMap<String, Linked>>,
 }
 
 /// The policy in force for a kind.
@@ -214,12 +213,12 @@ impl Policies {
         let label = &handler.component;
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
-        let pre = self.linked(label, &handler.digest)?;
+        let linked = self.linked(label, &handler.digest)?;
         let limits = Limits {
             wall: self.limits.wall.min(left),
             ..self.limits
         };
-        Callable::new(label, &pre, limits).plan(&descriptor, handler, envelope)
+        Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
     }
 
     /// Keeps the code of a component that was compiled to be checked, so that its first call need not compile it in this
@@ -240,28 +239,28 @@ impl Policies {
         let label = format!("{}@{}", pin.name, pin.version);
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
-        let pre = self.linked(&label, &pin.digest)?;
+        let linked = self.linked(&label, &pin.digest)?;
         let limits = Limits {
             wall: self.limits.wall.min(wall),
             ..self.limits
         };
-        call(&Callable::new(&label, &pre, limits), &lifecycle)
+        call(&Callable::new(&label, &linked, limits), &lifecycle)
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.
-    pub(super) fn linked(&self, label: &str, digest: &str) -> Result<InstancePre<CallState>, PolicyFault> {
+    pub(super) fn linked(&self, label: &str, digest: &str) -> Result<Linked, PolicyFault> {
         if let Some(known) = lock(&self.linked).get(digest) {
             return Ok(known.clone());
         }
-        let pre = self.link(digest).map_err(|error| PolicyFault::NotLoadable {
+        let made = self.link(digest).map_err(|error| PolicyFault::NotLoadable {
             policy: label.to_owned(),
             why: line(&format!("{error:#}")),
         })?;
-        lock(&self.linked).insert(digest.to_owned(), pre.clone());
-        Ok(pre)
+        lock(&self.linked).insert(digest.to_owned(), made.clone());
+        Ok(made)
     }
 
-    fn link(&self, digest: &str) -> wasmtime::Result<InstancePre<CallState>> {
+    fn link(&self, digest: &str) -> wasmtime::Result<Linked> {
         let bytes = || {
             let bytes = self.store.component_bytes(digest).map_err(wasmtime::Error::new)?;
             bytes.ok_or_else(|| wasmtime::Error::msg("it is not installed"))
