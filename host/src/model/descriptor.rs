@@ -82,6 +82,16 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Integer,
+        Self::Number,
+        Self::Text,
+        Self::Boolean,
+        Self::Timestamp,
+        Self::Json,
+    ];
+
     /// The kind in a sentence such as "takes …".
     pub const fn words(self) -> &'static str {
         match self {
@@ -108,15 +118,7 @@ impl FieldKind {
 
     /// The kind named by a descriptor's word.
     pub fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "text" => Self::Text,
-            "boolean" => Self::Boolean,
-            "timestamp" => Self::Timestamp,
-            "json" => Self::Json,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|known| known.word() == word)
     }
 }
 

@@ -25,6 +25,7 @@ impl Policies {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
             digest: candidate.digest.clone(),
+            parameters: Fields::new(),
         };
         let linked = candidate.code.load().and_then(|component| link(&component));
         let pre = linked.map_err(|error| PolicyFault::NotLoadable {
@@ -34,11 +35,7 @@ impl Policies {
         let lifecycle = Arc::new(Lifecycle::new((**descriptor).clone()));
         lock(&self.linked).insert(pin.digest.clone(), pre);
         lock(&self.lifecycles).insert(pin.digest.clone(), Arc::clone(&lifecycle));
-        Ok(Some(Selected {
-            pin,
-            lifecycle,
-            parameters: Fields::new(),
-        }))
+        Ok(Some(Selected { pin, lifecycle }))
     }
 
     /// Whether a component can be called without being compiled first.

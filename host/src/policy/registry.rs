@@ -17,7 +17,7 @@ use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin, filled,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
@@ -38,8 +38,6 @@ pub struct Selected {
     pub pin: PolicyPin,
     /// Its graph.
     pub lifecycle: Arc<Lifecycle>,
-    /// Parameters as set at activation.
-    pub parameters: Fields,
 }
 
 impl Policies {
@@ -119,18 +117,39 @@ impl Policies {
         let Some(activation) = self.store.activations(kind)?.into_iter().next() else {
             return Ok(None);
         };
-        let Some(mut selected) = self.installed(&activation.digest)? else {
-            return Ok(None);
-        };
-        selected.parameters = activation.parameters;
-        Ok(Some(selected))
+        self.under(&activation.digest, activation.parameters)
     }
 
-    /// An installed policy, by digest.
+    /// An installed policy, by digest, with the parameters of its newest activation; none are set when it never had one.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn installed(&self, digest: &str) -> Result<Option<Selected>, StoreError> {
+        let Some(lifecycle) = self.lifecycle(digest)? else {
+            return Ok(None);
+        };
+        let mut activations = if lifecycle.descriptor().parameters.is_empty() {
+            Vec::new()
+        } else {
+            self.store.activations(lifecycle.kind())?
+        };
+        activations.retain(|activation| activation.digest == digest);
+        let newest = activations.into_iter().next();
+        self.under(
+            digest,
+            newest.map(|activation| activation.parameters).unwrap_or_default(),
+        )
+    }
+
+    /// The policy that an entity is pinned to.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn pinned(&self, pin: &PolicyPin) -> Result<Option<Selected>, StoreError> {
+        self.under(&pin.digest, pin.parameters.clone())
+    }
+
+    fn under(&self, digest: &str, parameters: Fields) -> Result<Option<Selected>, StoreError> {
         let Some(lifecycle) = self.lifecycle(digest)? else {
             return Ok(None);
         };
@@ -139,27 +158,9 @@ impl Policies {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
             digest: digest.to_owned(),
+            parameters,
         };
-        Ok(Some(Selected {
-            pin,
-            lifecycle,
-            parameters: Fields::new(),
-        }))
-    }
-
-    /// The parameters in force for entities of a component: those of its newest activation, defaults filled in.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn parameters(&self, lifecycle: &Lifecycle, digest: &str) -> Result<Fields, StoreError> {
-        let declared = &lifecycle.descriptor().parameters;
-        if declared.is_empty() {
-            return Ok(Fields::new());
-        }
-        let activations = self.store.activations(lifecycle.kind())?;
-        let set = activations.into_iter().find(|activation| activation.digest == digest);
-        let set = set.map(|activation| activation.parameters).unwrap_or_default();
-        Ok(filled(declared, &set))
+        Ok(Some(Selected { pin, lifecycle }))
     }
 
     /// Whether the component exports the optional interface: `guard`, `execution`, `health`, `migrate`.

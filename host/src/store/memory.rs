@@ -131,12 +131,13 @@ impl State {
         kept.map(|kept| &kept.component)
     }
 
-    fn pin(&self, digest: &str) -> Result<PolicyPin, StoreError> {
+    fn pin(&self, wanted: &PolicyPin) -> Result<PolicyPin, StoreError> {
+        let digest = &wanted.digest;
         let record = &self.installed(digest).ok_or_else(|| not_installed(digest))?.record;
         Ok(PolicyPin {
             name: record.name.clone(),
             version: record.version.clone(),
-            digest: digest.to_owned(),
+            ..wanted.clone()
         })
     }
 
@@ -178,7 +179,8 @@ impl State {
     }
 
     fn append(&mut self, row: &HistoryRow, event: Option<&Event>) -> Result<(), StoreError> {
-        self.pin(&row.policy_digest)?;
+        let digest = &row.policy_digest;
+        self.installed(digest).ok_or_else(|| not_installed(digest))?;
         self.history_made += 1;
         let envelope = event.map(|event| event.envelope.clone());
         self.history.insert(self.history_made, (row.clone(), envelope));
@@ -276,7 +278,7 @@ impl State {
     fn add(&mut self, entity: &Entity, row: &HistoryRow, event: Option<&Event>) -> Result<Entity, StoreError> {
         let entity = Entity {
             row: i64::try_from(self.ids.len() + 1).unwrap_or(i64::MAX),
-            policy: self.pin(&entity.policy.digest)?,
+            policy: self.pin(&entity.policy)?,
             ..entity.clone()
         };
         self.key_is_free(&entity)?;
@@ -397,7 +399,7 @@ impl State {
             notify: fixed.notify,
             queued: after_queued(fixed.queued, change.after.queued.as_ref()),
             created_at: fixed.created_at,
-            policy: self.pin(&change.after.policy.digest)?,
+            policy: self.pin(&change.after.policy)?,
             ..change.after.clone()
         })
     }

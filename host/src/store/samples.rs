@@ -81,6 +81,7 @@ pub fn pin() -> PolicyPin {
         name: "run-policy".to_owned(),
         version: "1.0.0".to_owned(),
         digest: DIGEST.to_owned(),
+        parameters: Fields::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, Fields, Found, Lifecycle, Refusal, Transition};
+use crate::model::{Entity, Fields, Found, Lifecycle, Refusal, Transition, filled};
 use crate::policy::{GuardRequest, Surroundings};
 use crate::store::{HistoryQuery, Scope};
 use crate::verbs::kept::{self, KeptGuard};
@@ -56,7 +56,7 @@ pub(super) fn ask_guard(
 
 /// What functions of its policy may see beside the entity, with the parameters in force for it.
 pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) -> Result<Surroundings, Error> {
-    let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
+    let parameters = filled(&lifecycle.descriptor().parameters, &entity.policy.parameters);
     surroundings_under(host, lifecycle, entity, parameters)
 }
 

@@ -133,9 +133,10 @@ pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<
         });
     };
     let components = host.store().components()?;
+    // The same component with other parameters is another policy.
     let earlier = activations
         .iter()
-        .find(|activation| activation.digest != current.digest);
+        .find(|earlier| (&earlier.digest, &earlier.parameters) != (&current.digest, &current.parameters));
     let before = earlier.and_then(|earlier| {
         let record = components.iter().find(|record| record.digest == earlier.digest)?;
         Some((record, earlier.parameters.clone()))

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::policy::calls::Callable;
 use crate::policy::instance::link;
-use crate::policy::{InstallError, Limits, compile_here, convert, prepare};
+use crate::policy::{InstallError, Limits, compile_here, prepare};
 
 /// Makes values of every type out of bytes; where they are used up, the smallest.
 struct Source(std::vec::IntoIter<u8>);
@@ -121,8 +121,8 @@ fn described(bytes: &[u8]) -> Descriptor {
         wall: Duration::from_secs(60),
         ..Limits::DEFAULT
     };
-    let raw = Callable::new("table", &pre, limits).describe().expect("it answers");
-    convert::descriptor(raw).expect("every word is known")
+    let described = Callable::new("table", &pre, limits).describe();
+    described.expect("it answers with words that are known")
 }
 
 #[test]

@@ -224,7 +224,7 @@ impl Judge {
     /// What its functions may see now.
     fn surroundings(&self, host: &Host, entity: &Entity) -> Result<Surroundings, Error> {
         let lifecycle = &self.selected.lifecycle;
-        let parameters = filled(&lifecycle.descriptor().parameters, &self.selected.parameters);
+        let parameters = filled(&lifecycle.descriptor().parameters, &self.selected.pin.parameters);
         surroundings_under(host, lifecycle, entity, parameters)
     }
 

@@ -133,7 +133,7 @@ fn beside(host: &Host, kind: &str) -> Result<Option<Beside>, Error> {
     let Some(mut selected) = host.policies().installed(&shadow.digest)? else {
         return Ok(None);
     };
-    selected.parameters = shadow.parameters.clone();
+    selected.pin.parameters = shadow.parameters.clone();
     let judge = Judge {
         has_verdict: host.policies().exports(&shadow.digest, "execution")?,
         selected,

@@ -1,4 +1,14 @@
--- Format 5: policies that are tried beside the active one, limits of single components, who signed them.
+-- Format 5: parameters that entities keep, policies that are tried beside the active one, limits of single components, who
+-- signed them.
+
+-- What an operator had set for its policy when an entity was created, or carried over to another policy.
+ALTER TABLE entities ADD COLUMN parameters TEXT         -- JSON object of them; NULL: none were set
+    CONSTRAINT entities_parameters_are_json CHECK (json_valid(parameters));
+
+-- Those that are there keep what they were judged by so far: what was set last.
+UPDATE entities SET parameters = (
+    SELECT a.parameters FROM activations a WHERE a.component = entities.component ORDER BY a.activation DESC LIMIT 1
+) WHERE component IN (SELECT component FROM activations WHERE parameters IS NOT NULL);
 
 -- Limits that an operator raised for this component when it was installed.
 ALTER TABLE components ADD COLUMN limits TEXT           -- JSON object of them; NULL: the standard ones
