@@ -123,6 +123,21 @@ impl PolicyFault {
             | Self::Store { .. } => None,
         }
     }
+
+    /// The fault in a few words that are the same whatever the call was about.
+    pub fn in_brief(&self) -> String {
+        match self {
+            Self::Trapped { function, .. } => format!("trapped in {function}"),
+            Self::OutOfFuel { function, .. } => format!("out of fuel in {function}"),
+            Self::OutOfTime { function, .. } => format!("out of time in {function}"),
+            Self::OutOfMemory { function, .. } => format!("out of memory in {function}"),
+            Self::OutOfElements { function, .. } => format!("out of table elements in {function}"),
+            Self::BadAnswer { function, .. } => format!("unusable answer of {function}"),
+            Self::Reported { function, code, .. } => format!("failed in {function} ({code})"),
+            Self::NotLoadable { .. } => "cannot be loaded".to_owned(),
+            Self::Store { .. } => "cannot be read".to_owned(),
+        }
+    }
 }
 
 /// Why a file is not installed.

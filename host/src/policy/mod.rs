@@ -12,6 +12,7 @@
 //! or handler makes no engine ([`engines_made`] counts).
 
 mod answers;
+mod beside;
 mod cache;
 mod calls;
 mod code;

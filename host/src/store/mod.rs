@@ -10,6 +10,7 @@ pub mod samples;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 mod fault;
+mod judging;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 mod outbox;
@@ -23,6 +24,7 @@ mod sqlite;
 pub use error::StoreError;
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{FaultyStore, PlannedFault, When};
+pub use judging::{Judged, JudgedCounts, Judging, PageBack, Shadow};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
@@ -42,7 +44,7 @@ use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, RaisedLimits, Refe
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
-pub trait Store: Outbox + Queue + Schedules {
+pub trait Store: Judging + Outbox + Queue + Schedules {
     /// The store's own random name, of which event ids are made; drawn once when the store is made.
     fn name(&self) -> &str;
 
@@ -192,13 +194,14 @@ pub trait Store: Outbox + Queue + Schedules {
         events: &[AdminEvent],
     ) -> Result<(), StoreError>;
 
-    /// Makes an installed component the one for entities created later. False when its digest is not installed.
+    /// Makes an installed component the one for entities created later; it judges beside no other then. False when its
+    /// digest is not installed.
     ///
     /// # Errors
     /// The store failed; nothing was written.
     fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError>;
 
-    /// Removes a component that no entity is pinned to and that is not active, and writes the audit row. False when it
+    /// Removes a component that no entity is pinned to, that is not active and no shadow, and writes the audit row. False when it
     /// is in use or not there. History goes on naming its digest.
     ///
     /// # Errors

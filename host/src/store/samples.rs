@@ -211,6 +211,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         runtimes: Vec::new(),
         destination: None,
         successor: None,
+        judged: None,
     }
 }
 

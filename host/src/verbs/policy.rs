@@ -109,6 +109,13 @@ pub struct Activating {
 /// None is meant by the words, a parameter does not fit, or the store failed: nothing was written.
 pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor) -> Result<ComponentRecord, Error> {
     host.ensure_bundled()?;
+    let record = policy_meant(host, words)?;
+    put_in_force(host, &record, activating, actor)?;
+    Ok(record)
+}
+
+/// The installed policy that words mean: the newest of several.
+pub(super) fn policy_meant(host: &Host, words: &str) -> Result<ComponentRecord, Error> {
     let components = host.store().components()?;
     let unknown = || Error::UnknownPolicy { word: words.to_owned() };
     let record = select(&components, words)
@@ -119,7 +126,6 @@ pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor
     if record.kind == HANDLER_KIND {
         return Err(never_in_force(&record).into());
     }
-    put_in_force(host, &record, activating, actor)?;
     Ok(record)
 }
 
@@ -235,29 +241,34 @@ fn activation(
     activating: &Activating,
     actor: &Actor,
 ) -> Result<Activation, Error> {
+    Ok(Activation {
+        kind: lifecycle.kind().to_owned(),
+        digest: digest.to_owned(),
+        parameters: set_parameters(lifecycle, &activating.parameters)?,
+        at: host.now(),
+        actor: actor.to_string(),
+        reason: activating.reason.clone(),
+    })
+}
+
+/// Parameters as given, in the form in which they are kept.
+pub(super) fn set_parameters(lifecycle: &Lifecycle, given: &Fields) -> Result<Fields, Error> {
     let declared = &lifecycle.descriptor().parameters;
-    if let Some(finding) = check_given(declared, &activating.parameters).first() {
+    if let Some(finding) = check_given(declared, given).first() {
         let message = format!("parameter `{}` {}", finding.place, finding.message);
         let hint = "`runwarden policy show` lists a policy's parameters; `policy activate --set K=V` sets them";
         return Err(Invalid::new("parameter", message, Some(hint.to_owned())).into());
     }
     let mut parameters = Fields::new();
     for parameter in declared {
-        let Some(value) = activating.parameters.get(&parameter.name) else {
+        let Some(value) = given.get(&parameter.name) else {
             continue;
         };
         let value = coerce(&parameter.name, parameter.kind, value)
             .map_err(|problem| Invalid::new("parameter", problem.to_string(), None))?;
         parameters.insert(parameter.name.clone(), value);
     }
-    Ok(Activation {
-        kind: lifecycle.kind().to_owned(),
-        digest: digest.to_owned(),
-        parameters,
-        at: host.now(),
-        actor: actor.to_string(),
-        reason: activating.reason.clone(),
-    })
+    Ok(parameters)
 }
 
 fn activated_event(host: &Host, activation: &Activation, actor: &Actor) -> AdminEvent {

@@ -6,7 +6,7 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::entity::{component, not_installed};
 use super::failure::Fault;
-use super::history;
+use super::{history, judging};
 use crate::model::{AdminEvent, RaisedLimits};
 use crate::store::{Activation, Component, ComponentRecord, Installation};
 
@@ -79,14 +79,16 @@ pub(super) fn activate(db: &Db, activation: &Activation) -> Result<bool, Fault> 
         ..
     } = activation;
     db.write(sql, params![kind, number, parameters, at.as_ms(), actor, reason])?;
+    judging::in_force(db, kind, number)?;
     Ok(true)
 }
 
-/// Removes a component; false when it is pinned to, active, or not there.
+/// Removes a component; false when it is pinned to, active, a shadow, or not there.
 pub(super) fn remove(db: &Db, digest: &str, event: &AdminEvent) -> Result<bool, Fault> {
     let sql = format!(
         "SELECT c.component FROM components c \
-         WHERE c.digest = ?1 AND c.removed_at_ms IS NULL AND c.in_use = 0 AND NOT coalesce({ACTIVE}, 0)"
+         WHERE c.digest = ?1 AND c.removed_at_ms IS NULL AND c.in_use = 0 AND NOT coalesce({ACTIVE}, 0) \
+           AND NOT EXISTS (SELECT 1 FROM shadows s WHERE s.component = c.component)"
     );
     let Some(number) = db.row(&sql, [digest], |row| row.get::<_, i64>(0))? else {
         return Ok(false);

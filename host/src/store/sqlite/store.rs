@@ -118,6 +118,11 @@ impl SqliteStore {
         self.source.counters.counts()
     }
 
+    /// Its name.
+    pub(super) fn own_name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn read<T>(
         &self,
         doing: &'static str,
@@ -221,7 +226,7 @@ impl Store for SqliteStore {
     }
 
     fn record(&self, events: &[AdminEvent], runtimes: &[RuntimeUpdate]) -> Result<(), StoreError> {
-        self.write(Command::Record(events.to_vec(), runtimes.to_vec()))
+        self.write(Command::Record(events.to_vec(), runtimes.to_vec(), None))
             .map(drop)
     }
 
