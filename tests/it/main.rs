@@ -28,6 +28,7 @@ mod leases;
 mod listing;
 mod liveness_vectors;
 mod living;
+mod migrating;
 mod nested;
 mod notice_crashes;
 mod notices;

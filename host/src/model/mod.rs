@@ -24,6 +24,7 @@ mod kill;
 pub mod lease;
 mod lifecycle;
 mod measure;
+mod migrate;
 mod nearest;
 mod notify;
 pub mod outbox;
@@ -74,6 +75,9 @@ pub use kill::{
     is_killed_by, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use migrate::{
+    Carried, MIGRATED, MapFunction, Mapped, MoveOrders, NewPolicy, NotMoved, Way, migrate, no_place, way,
+};
 pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,

@@ -1,12 +1,12 @@
 //! What a component answered, judged like input from a stranger. Nothing of an answer is used unless all of it may be.
 
-use super::bindings::exports::runwarden::policy::{execution, guard, health};
+use super::bindings::exports::runwarden::policy::{execution, guard, health, migrate};
 use super::bindings::runwarden::types::types as shared;
 use super::calls::Judged;
 use super::convert;
 use super::fault::PolicyFault;
 use super::text::line;
-use crate::model::{DurationMs, Fields, Health, HealthLevel, Lifecycle, Outcome, coerce};
+use crate::model::{DurationMs, Fields, Health, HealthLevel, Lifecycle, Mapped, Outcome, Structural, coerce};
 
 /// Fields that say what the host observed of an ending; a verdict says what it means, not what it was.
 const OBSERVED: [&str; 4] = ["ended_at", "exit_code", "term_signal", "cause"];
@@ -99,6 +99,42 @@ impl Answer<'_> {
         Ok(Health {
             level,
             message: line(&assessment.message),
+        })
+    }
+
+    /// A mapping's: a declared status; fields that the host does not keep, declared unless they are given up.
+    pub(super) fn mapping(
+        &self,
+        answer: Result<migrate::Mapping, shared::Fault>,
+        lifecycle: &Lifecycle,
+    ) -> Result<Mapped, PolicyFault> {
+        let mapping = answer.map_err(|fault| self.reported(&fault))?;
+        self.extensions(&mapping.ext)?;
+        let patched = mapping.patch.iter();
+        let patched = patched.flat_map(|entry| [entry.name.as_str(), &entry.json]);
+        self.weigh(std::iter::once(mapping.status.as_str()).chain(patched))?;
+        if lifecycle.status(&mapping.status).is_none() {
+            return Err(self.bad(format!("status `{}` is not declared", line(&mapping.status))));
+        }
+        let mut patch = convert::fields(mapping.patch).map_err(|why| self.bad(line(&why)))?;
+        let columns = Structural::default();
+        for (name, value) in &mut patch {
+            if columns.get(name).is_some() {
+                return Err(self.bad(format!(
+                    "field `{name}` is kept by the host: a mapping cannot change it"
+                )));
+            }
+            let Some(field) = lifecycle.field(name) else {
+                if value.is_null() {
+                    continue;
+                }
+                return Err(self.bad(format!("field `{}` is not declared", line(name))));
+            };
+            *value = coerce(name, field.kind, value).map_err(|error| self.bad(line(&error.to_string())))?;
+        }
+        Ok(Mapped {
+            status: mapping.status,
+            patch,
         })
     }
 

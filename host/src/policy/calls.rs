@@ -15,8 +15,8 @@ use super::instance::{CallState, classify, classify_start, store};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    Actor, Descriptor, DurationMs, Entity, Fields, Health, HistoryRow, Lifecycle, Outcome, Reason, Signs, Structural,
-    Timestamp,
+    Actor, Descriptor, DurationMs, Entity, Fields, Health, HistoryRow, Lifecycle, Mapped, Outcome, PolicyPin, Reason,
+    Signs, Structural, Timestamp,
 };
 
 /// A component ready to be called.
@@ -134,6 +134,17 @@ pub struct HealthRequest<'a> {
     pub surroundings: &'a Surroundings,
 }
 
+/// What a mapping function is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct MapRequest<'a> {
+    /// The entity as read.
+    pub entity: &'a Entity,
+    /// The policy that it is under.
+    pub from: &'a PolicyPin,
+    /// What it may see.
+    pub surroundings: &'a Surroundings,
+}
+
 impl<'a> Callable<'a> {
     pub(super) fn new(label: &'a str, pre: &'a InstancePre<CallState>, limits: Limits) -> Self {
         Self {
@@ -237,6 +248,20 @@ impl<'a> Callable<'a> {
             |guest, store| guest.call_assess(store, &observation),
         )?;
         self.answer(FUNCTION).assessment(answer)
+    }
+
+    /// Asks where an entity of another policy goes. The answer is a status and fields of this one, or a fault.
+    pub(super) fn map(&self, lifecycle: &Lifecycle, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        const FUNCTION: &str = "migrate.map";
+        let entity = convert::entity(asked.entity, &lifecycle.descriptor().reads);
+        let (from, surroundings) = (asked.from, asked.surroundings.shown());
+        let indices = || migrate::GuestIndices::new(self.pre);
+        let answer = self.run(
+            FUNCTION,
+            |store, instance| indices()?.load(store, instance),
+            |guest, store| guest.call_map(store, &entity, &from.name, &from.version, &surroundings),
+        )?;
+        self.answer(FUNCTION).mapping(answer, lifecycle)
     }
 
     /// Runs one call in a store of its own.

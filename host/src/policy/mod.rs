@@ -27,7 +27,7 @@ mod tests;
 mod text;
 
 pub use crate::model::sha256_hex;
-pub use calls::{GuardRequest, HealthRequest, Judged, Surroundings, VerdictRequest};
+pub use calls::{GuardRequest, HealthRequest, Judged, MapRequest, Surroundings, VerdictRequest};
 pub use code::{Code, compile, compile_here};
 pub use engine::engines_made;
 pub use fault::{InstallError, PolicyFault};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
@@ -18,7 +18,7 @@ use super::instance::{CallState, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin, filled,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch, PolicyPin, filled,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
@@ -196,6 +196,14 @@ impl Policies {
     /// [`PolicyFault`]; the caller says that health is not known.
     pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
         self.with(pin, |callable, lifecycle| callable.assess(lifecycle, asked))
+    }
+
+    /// Asks the mapping function of a policy where an entity of another one goes.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the entity where it is.
+    pub fn map(&self, pin: &PolicyPin, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        self.with(pin, |callable, lifecycle| callable.map(lifecycle, asked))
     }
 
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
