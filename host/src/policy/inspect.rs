@@ -4,9 +4,10 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::fault::InstallError;
 use super::limits::Limits;
+use super::line::Line;
 use crate::model::{Finding, Function, Severity};
 
-/// The interfaces of WIT 0.1 that a component may export.
+/// The interfaces, of every WIT line, that a component may export.
 const EXPORTS: [&str; 6] = [
     "runwarden:policy/lifecycle",
     "runwarden:policy/guard",
@@ -21,9 +22,6 @@ const IMPORT: &str = "runwarden:host/diagnostics";
 
 /// Packages whose interfaces hold types alone: importing them gives a component nothing.
 const TYPE_PACKAGES: [&str; 1] = ["runwarden:types/types"];
-
-/// The WIT line this host speaks: versions with this prefix.
-const WIT_LINE: &str = "0.1.";
 
 /// An exported interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +63,10 @@ impl Inspected {
 /// that a policy or handler exports, a WIT version that this host does not speak.
 pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> {
     if bytes.len() > limits.component_bytes {
-        let message = format!("{} bytes, at most {} are admitted", bytes.len(), limits.component_bytes);
-        return Err(InstallError::problem("size", message));
+        return Err(InstallError::TooLarge {
+            bytes: bytes.len(),
+            limit_bytes: limits.component_bytes,
+        });
     }
     if wasmtime::Engine::detect_precompiled(bytes).is_some() {
         let message = "compiled code: it would be run unchecked, so only components are admitted";
@@ -141,7 +141,7 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
         if !known {
             let advice = advice(interface);
             report(format!("imports.{import}"), format!("may not be imported: {advice}"));
-        } else if !version.starts_with(WIT_LINE) {
+        } else if Line::of_version(version).is_none() {
             report(format!("imports.{import}"), newer(version));
         }
     }
@@ -151,7 +151,7 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
         if !EXPORTS.contains(&interface) {
             continue;
         }
-        if !version.starts_with(WIT_LINE) {
+        if Line::of_version(version).is_none() {
             report(format!("exports.{export}"), newer(version));
         }
         if ours.iter().any(|known: &Export| known.interface == interface) {
@@ -186,7 +186,8 @@ fn split(name: &str) -> (&str, &str) {
 fn newer(version: &str) -> String {
     let version = if version.is_empty() { "no version" } else { version };
     format!(
-        "WIT {version}: this runwarden speaks {WIT_LINE}x; build against the files that `runwarden policy wit DIR` writes"
+        "WIT {version}: this runwarden speaks {}; build against the files that `runwarden policy wit DIR` writes",
+        Line::all_in_words()
     )
 }
 

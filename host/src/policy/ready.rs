@@ -2,25 +2,25 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use wasmtime::Engine;
-use wasmtime::component::InstancePre;
 
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::engine::{engine, engine_apart};
 use super::fault::PolicyFault;
 use super::install::Candidate;
-use super::instance::{CallState, link};
+use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
-use crate::model::{BoundHandler, Described, HandlerDescriptor, Health, Lifecycle, PlannedDispatch};
+use crate::model::{BoundHandler, Described, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch};
 
 /// A component that can be asked, with what it says of itself.
 pub struct Ready<Said> {
     label: String,
     said: Arc<Said>,
-    pre: InstancePre<CallState>,
+    linked: Linked,
     limits: Limits,
     used: Cell<Usage>,
 }
@@ -43,11 +43,11 @@ pub enum Trial {
 }
 
 impl<Said> Ready<Said> {
-    pub(super) const fn new(label: String, said: Arc<Said>, pre: InstancePre<CallState>, limits: Limits) -> Self {
+    pub(super) const fn new(label: String, said: Arc<Said>, linked: Linked, limits: Limits) -> Self {
         Self {
             label,
             said,
-            pre,
+            linked,
             limits,
             used: Cell::new(Usage {
                 fuel: 0,
@@ -71,11 +71,17 @@ impl<Said> Ready<Said> {
         self.used.get()
     }
 
+    /// The same, but that a call may take no longer than this.
+    pub(super) fn within(mut self, wall: Duration) -> Self {
+        self.limits.wall = self.limits.wall.min(wall);
+        self
+    }
+
     fn ask<Answer>(
         &self,
         call: impl FnOnce(&Callable<'_>, &Said) -> Result<Answer, PolicyFault>,
     ) -> Result<Answer, PolicyFault> {
-        let callable = Callable::new(&self.label, &self.pre, self.limits);
+        let callable = Callable::new(&self.label, &self.linked, self.limits);
         let answer = call(&callable, &self.said);
         self.used.set(callable.used.get());
         answer
@@ -105,6 +111,14 @@ impl Ready<Lifecycle> {
     /// [`PolicyFault`]; the caller says that health is not known.
     pub fn assess(&self, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
         self.ask(|callable, lifecycle| callable.assess(lifecycle, asked))
+    }
+
+    /// Asks the mapping function where an entity of another policy goes.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the entity where it is.
+    pub fn map(&self, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        self.ask(|callable, lifecycle| callable.map(lifecycle, asked))
     }
 }
 
@@ -141,20 +155,29 @@ impl Candidate {
         )
     }
 
+    /// Its code, linked in this process's engine.
+    pub(super) fn linked(&self) -> Result<Linked, PolicyFault> {
+        self.linked_in(engine())
+    }
+
+    fn linked_in(&self, engine: Result<&Engine, wasmtime::Error>) -> Result<Linked, PolicyFault> {
+        let linked = engine.and_then(|engine| link(&self.code.load_in(engine)?));
+        linked.map_err(|error| PolicyFault::NotLoadable {
+            policy: self.descriptor.label(),
+            why: line(&format!("{error:#}")),
+        })
+    }
+
     fn ready_in(&self, engine: Result<&Engine, wasmtime::Error>) -> Result<Trial, PolicyFault> {
         let label = self.descriptor.label();
-        let pre = engine.and_then(|engine| link(&self.code.load_in(engine)?));
-        let pre = pre.map_err(|error| PolicyFault::NotLoadable {
-            policy: label.clone(),
-            why: line(&format!("{error:#}")),
-        })?;
+        let linked = self.linked_in(engine)?;
         Ok(match &self.descriptor {
             Described::Policy(descriptor) => {
                 let lifecycle = Arc::new(Lifecycle::new((**descriptor).clone()));
-                Trial::Policy(Ready::new(label, lifecycle, pre, self.limits))
+                Trial::Policy(Ready::new(label, lifecycle, linked, self.limits))
             }
             Described::Handler(descriptor) => {
-                Trial::Handler(Ready::new(label, Arc::new(descriptor.clone()), pre, self.limits))
+                Trial::Handler(Ready::new(label, Arc::new(descriptor.clone()), linked, self.limits))
             }
         })
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle};
-use runwarden_host::policy::{Inspected, findings, inspect, select};
+use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
+use runwarden_host::policy::{Inspected, Limits, findings, inspect, select};
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::examine;
+use runwarden_host::verbs::{examine, limits_for};
 use runwarden_host::{Error, Host};
 
 use crate::errors::{Failure, Outcome};
@@ -31,6 +31,10 @@ pub(super) struct Subject {
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
     pub(super) findings: Vec<Finding>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// Which of that is raised for it.
+    pub(super) raised: RaisedLimits,
 }
 
 impl Subject {
@@ -85,12 +89,26 @@ impl Subject {
 }
 
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
-pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
+/// Limits can be raised for a file.
+pub(super) fn component(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Subject> {
     if is_file(word) {
-        return in_file(host, Path::new(word));
+        return in_file(host, Path::new(word), raised);
     }
+    only_for_files(word, raised)?;
     let digest = installed(host, word)?;
     by_digest(host, &digest, word)
+}
+
+/// Limits are raised for a file: those of what is installed were, when it was.
+///
+/// # Errors
+/// Some are raised.
+pub(super) fn only_for_files(word: &str, raised: &RaisedLimits) -> Outcome<()> {
+    if raised.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
+    Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"))
 }
 
 /// Whether a word is the path of a file, and not a name of what is installed.
@@ -98,11 +116,12 @@ pub(super) fn is_file(word: &str) -> bool {
     word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
 }
 
-/// The bytes of the installed component that a word means.
-pub(super) fn installed_bytes(host: &Host, word: &str) -> Outcome<Vec<u8>> {
+/// The bytes of the installed component that a word means, and the limits that are raised for it.
+pub(super) fn installed_bytes(host: &Host, word: &str) -> Outcome<(Vec<u8>, RaisedLimits)> {
     let digest = installed(host, word)?;
     let bytes = host.store().component_bytes(&digest)?;
-    Ok(bytes.ok_or_else(|| Error::UnknownPolicy { word: word.to_owned() })?)
+    let bytes = bytes.ok_or_else(|| Error::UnknownPolicy { word: word.to_owned() })?;
+    Ok((bytes, host.store().raised_limits(&digest)?))
 }
 
 /// The policy that an entity is pinned to.
@@ -172,7 +191,8 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         None => Says::Handler(host.policies().handler(digest)?.ok_or_else(unknown)?),
     };
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
-    let inspected = inspect(&bytes, host.policies().limits())?;
+    let limits = host.policies().limits_of(digest)?;
+    let inspected = inspect(&bytes, limits)?;
     let described = match &says {
         Says::Policy(lifecycle) => Described::Policy(Box::new(lifecycle.descriptor().clone())),
         Says::Handler(descriptor) => Described::Handler((**descriptor).clone()),
@@ -183,12 +203,15 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         size_bytes: bytes.len(),
         findings: findings(&described, &inspected),
         inspected,
+        limits,
+        raised: host.store().raised_limits(digest)?,
     })
 }
 
-fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
+fn in_file(host: &Host, path: &Path, raised: &RaisedLimits) -> Outcome<Subject> {
     let bytes = read(path)?;
-    let candidate = examine(host, &bytes)?;
+    let candidate = examine(host, &bytes, raised)?;
+    let (limits, raised) = limits_for(host, &candidate.digest, raised)?;
     Ok(Subject {
         says: match candidate.descriptor {
             Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),
@@ -198,6 +221,8 @@ fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
         findings: candidate.findings,
+        limits,
+        raised,
     })
 }
 

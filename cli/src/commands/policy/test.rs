@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runwarden_host::model::{Described, Severity};
+use runwarden_host::model::{Described, RaisedLimits, Severity};
 use runwarden_host::policy::Candidate;
 use runwarden_host::verbs::examine_on_trial;
 use runwarden_host::verbs::trial::{Bench, CaseTable, Problem, Timed, Tried, bench, try_cases};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::find;
 use super::findings::{findings_json, findings_text};
+use super::limits::LimitArgs;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     /// Measure a decision and a call of the component, cold and warm: medians on this machine
     #[arg(long)]
     bench: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -71,9 +74,9 @@ pub(crate) struct Tested {
 
 /// Tries it.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Tested> {
-    let (bytes, beside) = component(context, &args.component)?;
-    let candidate = examine_on_trial(&context.config(), &bytes)?;
-    let (cases_file, table) = table(args, beside, &candidate)?;
+    let found = component(context, &args.component, args.limits.raised())?;
+    let candidate = examine_on_trial(&context.config(), &found.bytes, &found.raised)?;
+    let (cases_file, table) = table(args, found.beside, &candidate)?;
     let is_sound = candidate.errors().next().is_none();
     let (mut tried, mut measured) = (Vec::new(), None);
     if is_sound {
@@ -92,18 +95,38 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Tested> {
     })
 }
 
-/// The bytes of the component that a word means, and the directory it lies in.
-fn component(context: &Context, word: &str) -> Outcome<(Vec<u8>, Option<PathBuf>)> {
+/// A component that was found.
+struct Found {
+    bytes: Vec<u8>,
+    raised: RaisedLimits,
+    /// The directory it lies in.
+    beside: Option<PathBuf>,
+}
+
+/// The component that a word means.
+fn component(context: &Context, word: &str, raised: RaisedLimits) -> Outcome<Found> {
     let path = Path::new(word);
-    if path.is_dir() {
-        return Ok((find::read(&only_component(path)?)?, Some(path.to_owned())));
+    let in_directory = path.is_dir();
+    if in_directory || find::is_file(word) {
+        let file = if in_directory {
+            only_component(path)?
+        } else {
+            path.to_owned()
+        };
+        return Ok(Found {
+            bytes: find::read(&file)?,
+            raised,
+            beside: file.parent().map(Path::to_owned),
+        });
     }
-    if find::is_file(word) {
-        let parent = path.parent().map(Path::to_owned);
-        return Ok((find::read(path)?, parent));
-    }
+    find::only_for_files(word, &raised)?;
     let host = context.read_or_create()?;
-    Ok((find::installed_bytes(&host, word)?, None))
+    let (bytes, raised) = find::installed_bytes(&host, word)?;
+    Ok(Found {
+        bytes,
+        raised,
+        beside: None,
+    })
 }
 
 /// The one component of a directory.

@@ -73,6 +73,7 @@ pub(super) fn made(lifecycle: &Lifecycle, command: &Create) -> Entity {
         name: "schedule_run".to_owned(),
         version: lifecycle.descriptor().version.clone(),
         digest: "d".to_owned(),
+        parameters: Fields::new(),
     };
     create(lifecycle, &pin, command, "store", wall(0)).unwrap().entity
 }

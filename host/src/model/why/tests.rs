@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::super::{
-    Actor, Containment, Create, Destination, DestinationHealth, Dispatch, KillRefusal, Place, PolicyPin, Reason,
-    Reference, RuntimeKind, RuntimeState, Stage, StopIntent, Transport, create,
+    Actor, Containment, Create, Destination, DestinationHealth, Dispatch, Fields, KillRefusal, Place, PolicyPin,
+    Reason, Reference, RuntimeKind, RuntimeState, Stage, StopIntent, Transport, create,
 };
 use super::*;
 
@@ -43,6 +43,7 @@ fn known(kind: &str) -> Known {
         name: kind.to_owned(),
         version: "1.0.0".to_owned(),
         digest: "d".to_owned(),
+        parameters: Fields::new(),
     };
     let command = Create::new(kind, "one", Actor::new("operator", "ada"));
     let made = create(&lifecycle, &pin, &command, "store", BEGAN).unwrap();

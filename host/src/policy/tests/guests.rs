@@ -156,5 +156,6 @@ fn pin(mode: Mode) -> PolicyPin {
         name: "gadget".to_owned(),
         version: "1.0.0".to_owned(),
         digest: digest(mode),
+        parameters: Fields::new(),
     }
 }

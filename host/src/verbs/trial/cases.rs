@@ -167,6 +167,7 @@ impl<'a> Tester<'a> {
                 name: descriptor.name.clone(),
                 version: descriptor.version.clone(),
                 digest: candidate.digest.clone(),
+                parameters: table.given(),
             },
         }
     }

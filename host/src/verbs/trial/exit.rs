@@ -4,9 +4,11 @@ use super::cases::{NOW, Tester};
 use super::expect::{Came, Expected};
 use super::moves::entity;
 use crate::model::{
-    Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Function, Lifecycle, Outcome, Tags, Timestamp, judge,
+    Bytes, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Function, Lifecycle, Outcome, Tags, Timestamp,
+    judge,
 };
-use crate::policy::{Judged, PolicyFault, VerdictRequest};
+use crate::policy::{Judged, PolicyFault};
+use crate::verbs::kept::Observed;
 use crate::verbs::settle::Meaning;
 
 /// An end, and what it is to mean.
@@ -140,34 +142,40 @@ impl ExitCase {
         entity: &Entity,
         by_table: Option<&Outcome>,
     ) -> Result<Judged, PolicyFault> {
+        tester
+            .ready
+            .verdict(&self.observed(tester).request(entity, by_table, &tester.surroundings()))
+    }
+
+    /// What a verdict function may see of it.
+    fn observed(&self, tester: &Tester<'_>) -> Observed {
         let (ending, ended) = self.ending().unwrap_or((Ending::Natural, Ended::Unobserved));
         let duration = self.duration.unwrap_or(DurationMs::from_ms(1_000));
-        let present = [("file".to_owned(), "artifacts/evidence".to_owned())];
-        let missing = ["expected".to_owned()];
         let evidence = self.evidence();
-        let surroundings = tester.surroundings();
+        let artifact = ("file".to_owned(), "artifacts/evidence".to_owned());
         let bytes = usize::try_from(tester.lifecycle().descriptor().reads.last_output_bytes).unwrap_or_default();
         let output = self.last_output.as_bytes();
-        tester.ready.verdict(&VerdictRequest {
-            entity,
+        Observed {
             exit_code: self.exit_code,
             signal: self.signal,
-            cause: ending.cause(ended).word(),
+            cause: ending.cause(ended).word().to_owned(),
             stop_intent: None,
             started_at: Timestamp::from_ms(NOW.as_ms().saturating_sub(duration.as_ms())),
             ended_at: NOW,
             duration,
             usage: None,
-            artifacts: if evidence == Evidence::Present { &present } else { &[] },
+            artifacts: if evidence == Evidence::Present {
+                vec![artifact]
+            } else {
+                Vec::new()
+            },
             evidence_wanted: evidence != Evidence::NotWanted,
             artifacts_missing: if evidence == Evidence::ArtifactMissing {
-                &missing
+                vec!["expected".to_owned()]
             } else {
-                &[]
+                Vec::new()
             },
-            last_output: &output[output.len().saturating_sub(bytes)..],
-            by_table,
-            surroundings: &surroundings,
-        })
+            last_output: Bytes(output[output.len().saturating_sub(bytes)..].to_vec()),
+        }
     }
 }

@@ -91,6 +91,7 @@ impl PlanCase {
             name: self.kind.clone(),
             version: "1.0.0".to_owned(),
             digest: digest.to_owned(),
+            parameters: Fields::new(),
         };
         let mut entity = Entity::new(Reference::new(&self.kind, CASE), pin, NOW);
         entity.status.clone_from(&self.status);
