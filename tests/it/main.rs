@@ -61,4 +61,5 @@ mod unconfirmed;
 mod usage;
 mod vectors;
 mod waiting;
+mod wit_compatibility;
 mod workers;
