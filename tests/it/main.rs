@@ -63,4 +63,5 @@ mod unconfirmed;
 mod usage;
 mod vectors;
 mod waiting;
+mod wit_compatibility;
 mod workers;
