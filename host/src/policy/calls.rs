@@ -106,6 +106,8 @@ pub struct VerdictRequest<'a> {
     pub last_output: &'a [u8],
     /// What the table says.
     pub by_table: Option<&'a Outcome>,
+    /// For the run of queued work: which start of that it was, and how many are left.
+    pub of_row: Option<(i64, i64)>,
     /// What it may see.
     pub surroundings: &'a Surroundings,
 }
@@ -282,7 +284,8 @@ impl<'a> Callable<'a> {
 
 fn ending(lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> execution::Ending {
     let artifacts = asked.artifacts.iter();
-    let (attempt, attempts_left) = attempts(lifecycle.descriptor(), &asked.entity.structural);
+    let own = || attempts(lifecycle.descriptor(), &asked.entity.structural);
+    let (attempt, attempts_left) = asked.of_row.unwrap_or_else(own);
     execution::Ending {
         entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
         exit_code: asked.exit_code,

@@ -6,6 +6,7 @@ use crate::model::{DurationMs, Entity, Lifecycle, Runtime, Timestamp};
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitRecord, RunDir};
 use crate::verbs::guarded::surroundings;
+use crate::verbs::lease::attempts_of_row;
 use crate::verbs::settle::{Found, Meaning, seen};
 
 /// Asks the policy's verdict function, where it has one. If it fails, the rule's "verdict failed" is written, with the
@@ -39,6 +40,7 @@ pub(super) fn ask_verdict(
         artifacts_missing: &found.missing,
         last_output: &last_output(host, entity, lifecycle)?,
         by_table: meaning.outcome.as_ref(),
+        of_row: attempts_of_row(host, entity)?,
         surroundings: &surroundings,
     };
     match host.policies().verdict(&entity.policy, &request) {
@@ -46,6 +48,7 @@ pub(super) fn ask_verdict(
             meaning.outcome = Some(judged.outcome);
             meaning.summary = judged.summary.or(meaning.summary.take());
             meaning.patch = judged.patch;
+            meaning.retry_after = judged.retry_after;
         }
         Err(fault) => {
             let rule = lifecycle.descriptor().execution.as_ref();

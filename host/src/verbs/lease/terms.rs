@@ -74,6 +74,19 @@ fn asked(queue: Option<&QueueTerms>, grace: Option<DurationMs>) -> Asked {
     }
 }
 
+/// For the run of an attempt: which start of its row it is, and how many are left to that. None for a run of its own, or
+/// when the row is gone.
+pub(crate) fn attempts_of_row(host: &Host, run: &Entity) -> Result<Option<(i64, i64)>, Error> {
+    let Some(lease) = stored_work(host, run)?.and_then(|work| work.lease) else {
+        return Ok(None);
+    };
+    let Some(entity) = host.store().load(&lease.reference.id)? else {
+        return Ok(None);
+    };
+    let row = Row::of(host, entity, None)?;
+    Ok(row.map(|row| (lease.attempt, row.terms.attempts.saturating_sub(lease.attempt).max(0))))
+}
+
 /// The work specification of an entity, when it has one that this version understands.
 pub(super) fn stored_work(host: &Host, entity: &Entity) -> Result<Option<Work>, Error> {
     Ok(host.store().work(entity)?.and_then(understood))
