@@ -1,6 +1,7 @@
 //! The examples as a user has them: installed, put in force, and lived by, with real processes.
 
 mod guards;
+mod readmes;
 mod verdicts;
 
 use serde_json::Value;

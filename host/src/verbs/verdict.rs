@@ -6,7 +6,7 @@ use crate::model::{DurationMs, Entity, Lifecycle, Runtime, Timestamp};
 use crate::policy::VerdictRequest;
 use crate::process::{self, ExitRecord, RunDir};
 use crate::verbs::guarded::surroundings;
-use crate::verbs::lease::attempts_of_row;
+use crate::verbs::lease::{RowSeen, row_of_run};
 use crate::verbs::settle::{Found, Meaning, seen};
 
 /// Asks the policy's verdict function, where it has one. If it fails, the rule's "verdict failed" is written, with the
@@ -25,12 +25,14 @@ pub(super) fn ask_verdict(
     let surroundings = surroundings(host, lifecycle, entity)?;
     let ms = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let ended_at = Timestamp::from_ms(ms(record.ended_at_ms));
+    let row = row_of_run(host, entity)?;
     let request = VerdictRequest {
         entity,
         exit_code: record.exit_code.map(i64::from),
         signal: record.term_signal.map(i64::from),
         cause: ending.cause(ended).word(),
-        stop_intent: stop_code(lifecycle, entity, runtime, ended_at),
+        stop_intent: stop_code(lifecycle, entity, runtime, ended_at)
+            .or_else(|| row.as_ref().and_then(|row| stop_of_row(row, ended_at))),
         started_at: Timestamp::from_ms(ms(record.started_at_ms)),
         ended_at,
         duration: DurationMs::from_ms(ms(record.duration_ms)),
@@ -40,7 +42,7 @@ pub(super) fn ask_verdict(
         artifacts_missing: &found.missing,
         last_output: &last_output(host, entity, lifecycle)?,
         by_table: meaning.outcome.as_ref(),
-        of_row: attempts_of_row(host, entity)?,
+        of_row: row.as_ref().map(|row| row.attempts),
         surroundings: &surroundings,
     };
     match host.policies().verdict(&entity.policy, &request) {
@@ -64,6 +66,12 @@ fn stop_code<'a>(lifecycle: &'a Lifecycle, entity: &Entity, runtime: &Runtime, e
     let intent = runtime.stop_intent.as_ref()?;
     let row = lifecycle.kill_row(&entity.status)?;
     (intent.at <= ended_at).then_some(row.term_code.as_str())
+}
+
+/// The code of the kill that ended the row of an attempt before the attempt did.
+fn stop_of_row(row: &RowSeen, ended_at: Timestamp) -> Option<&str> {
+    let (code, at) = row.killed.as_ref()?;
+    (*at <= ended_at).then_some(code.as_str())
 }
 
 /// The end of the run's output, as much as the policy's descriptor asked for.
@@ -103,5 +111,17 @@ mod tests {
         assert_eq!(wanted(None), None);
         assert_eq!(wanted(Some(10)).as_deref(), Some("run.cancelled.manual_kill"));
         assert_eq!(wanted(Some(11)), None, "it was too late");
+    }
+
+    #[test]
+    fn a_kill_of_its_row_counts_for_an_attempt_if_it_came_before_the_end() {
+        let row = |killed: Option<i64>| RowSeen {
+            attempts: (1, 2),
+            killed: killed.map(|at| ("run.cancelled.force_kill".to_owned(), Timestamp::from_ms(at))),
+        };
+        let stop = |killed: Option<i64>| stop_of_row(&row(killed), Timestamp::from_ms(10)).map(str::to_owned);
+        assert_eq!(stop(None), None);
+        assert_eq!(stop(Some(10)).as_deref(), Some("run.cancelled.force_kill"));
+        assert_eq!(stop(Some(11)), None, "the attempt had ended before");
     }
 }
