@@ -4,6 +4,7 @@
 //! what lets `transition --dry-run`, replay, property tests and benchmarks call the very code that decides.
 
 mod actor;
+mod authoring;
 mod bytes;
 mod change;
 mod check;
@@ -46,6 +47,7 @@ mod vectors;
 mod why;
 
 pub use actor::{ACTOR_KINDS, Actor};
+pub use authoring::{Authored, Problem, author};
 pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
 pub use check::{Finding, Severity, check, check_handler};
@@ -88,7 +90,7 @@ pub use retention::{
     Fate, Hold, LogUse, Retention, Shim, directory_fate, ended_at, hold, logs_over, record_fate, stray_fate,
 };
 pub use runtime::{Containment, Place, ProcessIdentity, Runtime, RuntimeKind, RuntimeState, StopIntent};
-pub use signal::{SIGNALS, signal_name};
+pub use signal::{SIGNALS, parse_signal, signal_name};
 pub use stale::{Below, Candidate, STALE_AFTER, StaleVerdict, plan_stale};
 pub use time::{DurationMs, Timestamp};
 pub use value::{ValueError, coerce, json_equal};

@@ -4,9 +4,10 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::fault::InstallError;
 use super::limits::Limits;
+use super::line::Line;
 use crate::model::{Finding, Severity};
 
-/// The interfaces of WIT 0.1 that a component may export.
+/// The interfaces, of every WIT line, that a component may export.
 const EXPORTS: [&str; 6] = [
     "runwarden:policy/lifecycle",
     "runwarden:policy/guard",
@@ -21,9 +22,6 @@ const IMPORT: &str = "runwarden:host/diagnostics";
 
 /// Packages whose interfaces hold types alone: importing them gives a component nothing.
 const TYPE_PACKAGES: [&str; 1] = ["runwarden:types/types"];
-
-/// The WIT line this host speaks: versions with this prefix.
-const WIT_LINE: &str = "0.1.";
 
 /// An exported interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +133,7 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
         if !known {
             let advice = advice(interface);
             report(format!("imports.{import}"), format!("may not be imported: {advice}"));
-        } else if !version.starts_with(WIT_LINE) {
+        } else if Line::of_version(version).is_none() {
             report(format!("imports.{import}"), newer(version));
         }
     }
@@ -145,7 +143,7 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
         if !EXPORTS.contains(&interface) {
             continue;
         }
-        if !version.starts_with(WIT_LINE) {
+        if Line::of_version(version).is_none() {
             report(format!("exports.{export}"), newer(version));
         }
         if ours.iter().any(|known: &Export| known.interface == interface) {
@@ -180,7 +178,8 @@ fn split(name: &str) -> (&str, &str) {
 fn newer(version: &str) -> String {
     let version = if version.is_empty() { "no version" } else { version };
     format!(
-        "WIT {version}: this runwarden speaks {WIT_LINE}x; build against the files that `runwarden policy wit DIR` writes"
+        "WIT {version}: this runwarden speaks {}; build against the files that `runwarden policy wit DIR` writes",
+        Line::all_in_words()
     )
 }
 

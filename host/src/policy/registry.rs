@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wasmtime::component::InstancePre;
 
 use super::cache::Cache;
 use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
-use super::instance::{CallState, link};
+use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
@@ -29,7 +28,7 @@ pub struct Policies {
     limits: Limits,
     lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
     handlers: Mutex<HashMap<String, Arc<HandlerDescriptor>>>,
-    linked: Mutex<HashMap<String, InstancePre<CallState>>>,
+    linked: Mutex<HashMap<String, Linked>>,
 }
 
 /// The policy in force for a kind.
@@ -213,12 +212,12 @@ impl Policies {
         let label = &handler.component;
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
-        let pre = self.linked(label, &handler.digest)?;
+        let linked = self.linked(label, &handler.digest)?;
         let limits = Limits {
             wall: self.limits.wall.min(left),
             ..self.limits
         };
-        Callable::new(label, &pre, limits).plan(&descriptor, handler, envelope)
+        Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
     }
 
     /// Keeps the code of a component that was compiled to be checked, so that its first call need not compile it in this
@@ -238,24 +237,24 @@ impl Policies {
         let label = format!("{}@{}", pin.name, pin.version);
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
-        let pre = self.linked(&label, &pin.digest)?;
-        call(&Callable::new(&label, &pre, self.limits), &lifecycle)
+        let linked = self.linked(&label, &pin.digest)?;
+        call(&Callable::new(&label, &linked, self.limits), &lifecycle)
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.
-    fn linked(&self, label: &str, digest: &str) -> Result<InstancePre<CallState>, PolicyFault> {
+    fn linked(&self, label: &str, digest: &str) -> Result<Linked, PolicyFault> {
         if let Some(known) = lock(&self.linked).get(digest) {
             return Ok(known.clone());
         }
-        let pre = self.link(digest).map_err(|error| PolicyFault::NotLoadable {
+        let made = self.link(digest).map_err(|error| PolicyFault::NotLoadable {
             policy: label.to_owned(),
             why: line(&format!("{error:#}")),
         })?;
-        lock(&self.linked).insert(digest.to_owned(), pre.clone());
-        Ok(pre)
+        lock(&self.linked).insert(digest.to_owned(), made.clone());
+        Ok(made)
     }
 
-    fn link(&self, digest: &str) -> wasmtime::Result<InstancePre<CallState>> {
+    fn link(&self, digest: &str) -> wasmtime::Result<Linked> {
         let bytes = || {
             let bytes = self.store.component_bytes(digest).map_err(wasmtime::Error::new)?;
             bytes.ok_or_else(|| wasmtime::Error::msg("it is not installed"))

@@ -252,7 +252,7 @@ fn plays_of_both_policies_live_side_by_side_and_rollback_is_one_step() {
     home.done(&["create", "play", "--id", "loose-again"]);
     moved(&home, "loose-again", "merged", "--reason play.merged.ok").exits(0);
     moved(&home, "strict", "merged", "--reason play.merged.ok").exits(5);
-    // A kill asks nobody.
-    home.done(&["kill", "strict"]);
+    // A kill asks nobody, and says that there was nothing to stop.
+    home.run(&["kill", "strict"]).exits(1);
     assert_eq!(home.json(&["show", "strict"])["status"], "blocked");
 }

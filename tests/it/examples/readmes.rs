@@ -33,7 +33,9 @@ fn every_session_of_an_example_goes_as_its_readme_shows_it() {
 }
 
 fn path(example: &str, file: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "../examples", example, file].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "../examples", example, file]
+        .iter()
+        .collect()
 }
 
 fn read(path: &PathBuf) -> String {
@@ -53,11 +55,18 @@ fn replayed(home: &Home, document: &str) -> String {
                 while let Some(more) = lines.next_if(|line| line.starts_with("    ")) {
                     command = format!("{command}\n{more}");
                 }
-                while lines.next_if(|line| !line.starts_with("$ ") && *line != "```").is_some() {}
+                while lines
+                    .next_if(|line| !line.starts_with("$ ") && *line != "```")
+                    .is_some()
+                {}
                 told = format!("{told}$ {command}\n{}", answer(home, &command));
             }
             None => {
-                in_session = if in_session { line != "```" } else { line == "```console" };
+                in_session = if in_session {
+                    line != "```"
+                } else {
+                    line == "```console"
+                };
                 told = format!("{told}{line}\n");
             }
         }
@@ -81,7 +90,12 @@ fn answer(home: &Home, command: &str) -> String {
         .output()
         .expect("a shell");
     let text = String::from_utf8(output.stdout).expect("text");
-    let line = |line: &str| format!("{}\n", masked(&line.replace(&home.path("").display().to_string(), "~/")));
+    let line = |line: &str| {
+        format!(
+            "{}\n",
+            masked(&line.replace(&home.path("").display().to_string(), "~/"))
+        )
+    };
     text.lines().map(line).collect()
 }
 

@@ -98,10 +98,7 @@ pub(crate) fn row_of_run(host: &Host, run: &Entity) -> Result<Option<RowSeen>, E
     let is_kill = kills.any(|kill| [&kill.term_code, &kill.force_code, &kill.stale_code].contains(&code));
     let killed = row.entity.terminal && is_kill;
     Ok(Some(RowSeen {
-        attempts: (
-            lease.attempt,
-            row.terms.attempts.saturating_sub(lease.attempt).max(0),
-        ),
+        attempts: (lease.attempt, row.terms.attempts.saturating_sub(lease.attempt).max(0)),
         killed: killed.then(|| (code.clone(), row.entity.updated_at)),
     }))
 }
