@@ -13,6 +13,7 @@ mod delivering;
 mod doctoring;
 mod engines;
 mod entities;
+mod examples;
 mod explaining;
 mod fences;
 mod floods;
