@@ -26,6 +26,7 @@ mod kill_stores;
 mod kill_vectors;
 mod killing;
 mod leases;
+mod limits;
 mod listing;
 mod liveness_vectors;
 mod living;

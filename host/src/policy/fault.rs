@@ -1,7 +1,7 @@
 //! How a component fails, told apart by cause and never by wording.
 
 use super::text::line;
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Limit, Severity};
 use crate::store::StoreError;
 
 /// How many problems of one file are told; a stranger can make thousands.
@@ -103,9 +103,54 @@ pub enum PolicyFault {
     },
 }
 
+/// What fails when a component costs its compiler too much: no function of its own.
+pub(crate) const COMPILATION: &str = "compilation";
+
+impl PolicyFault {
+    /// The limit that was reached, if it is one that an operator can raise for this component.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::OutOfFuel { .. } => Some(Limit::Fuel),
+            Self::OutOfTime { function, .. } if *function == COMPILATION => Some(Limit::CompileTime),
+            Self::OutOfTime { .. } => Some(Limit::Wall),
+            Self::OutOfMemory { function, .. } if *function == COMPILATION => Some(Limit::CompileMemory),
+            Self::OutOfMemory { .. } => Some(Limit::Memory),
+            Self::Trapped { .. }
+            | Self::OutOfElements { .. }
+            | Self::BadAnswer { .. }
+            | Self::Reported { .. }
+            | Self::NotLoadable { .. }
+            | Self::Store { .. } => None,
+        }
+    }
+
+    /// The fault in a few words that are the same whatever the call was about.
+    pub fn in_brief(&self) -> String {
+        match self {
+            Self::Trapped { function, .. } => format!("trapped in {function}"),
+            Self::OutOfFuel { function, .. } => format!("out of fuel in {function}"),
+            Self::OutOfTime { function, .. } => format!("out of time in {function}"),
+            Self::OutOfMemory { function, .. } => format!("out of memory in {function}"),
+            Self::OutOfElements { function, .. } => format!("out of table elements in {function}"),
+            Self::BadAnswer { function, .. } => format!("unusable answer of {function}"),
+            Self::Reported { function, code, .. } => format!("failed in {function} ({code})"),
+            Self::NotLoadable { .. } => "cannot be loaded".to_owned(),
+            Self::Store { .. } => "cannot be read".to_owned(),
+        }
+    }
+}
+
 /// Why a file is not installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
+    /// The file is larger than a component may be.
+    #[error("the component has {bytes} bytes, at most {limit_bytes} are admitted")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
     /// The file is no usable component; every problem with its place.
     #[error("not a usable component: {} problem{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     Unusable(Vec<Finding>),
@@ -115,6 +160,15 @@ pub enum InstallError {
 }
 
 impl InstallError {
+    /// The limit that was reached, if it is one that an operator can raise for this component.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::TooLarge { .. } => Some(Limit::ComponentSize),
+            Self::Unusable(_) => None,
+            Self::Fault(fault) => fault.limit(),
+        }
+    }
+
     /// Problems with their places, their words made fit to print: some are the component's.
     pub(super) fn unusable(mut problems: Vec<Finding>) -> Self {
         let more = problems.len().saturating_sub(PROBLEMS_MAX);

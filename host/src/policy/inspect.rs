@@ -57,8 +57,10 @@ impl Inspected {
 /// that a policy or handler exports, a WIT version that this host does not speak.
 pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> {
     if bytes.len() > limits.component_bytes {
-        let message = format!("{} bytes, at most {} are admitted", bytes.len(), limits.component_bytes);
-        return Err(InstallError::problem("size", message));
+        return Err(InstallError::TooLarge {
+            bytes: bytes.len(),
+            limit_bytes: limits.component_bytes,
+        });
     }
     if wasmtime::Engine::detect_precompiled(bytes).is_some() {
         let message = "compiled code: it would be run unchecked, so only components are admitted";

@@ -5,6 +5,7 @@ mod build;
 mod find;
 mod install;
 mod language;
+pub(crate) mod limits;
 mod ls;
 mod matrix;
 mod new;
