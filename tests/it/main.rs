@@ -30,6 +30,7 @@ mod limits;
 mod listing;
 mod liveness_vectors;
 mod living;
+mod migrating;
 mod nested;
 mod notice_crashes;
 mod notices;

@@ -8,6 +8,7 @@ use runwarden_host::verbs::examine;
 use serde_json::{Value, json};
 
 use super::language::{Built, Language};
+use super::limits::LimitArgs;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome, finding_line};
 use crate::exit::Exit;
@@ -29,6 +30,8 @@ pub(crate) struct Args {
         help_heading = "What is built"
     )]
     language: Option<Language>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -54,7 +57,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
     let language = args.language.map_or_else(|| Language::of(project), Ok)?;
     let Built { component, table } = language.build(project)?;
     let host = context.read_or_create()?;
-    let candidate = examine(&host, &component)?;
+    let candidate = examine(&host, &component, &args.limits.raised())?;
     let warnings = match table {
         None => candidate.warnings.iter().map(finding_line).collect(),
         Some(table) => {
