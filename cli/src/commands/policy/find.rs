@@ -86,12 +86,27 @@ impl Subject {
 
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
 pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
+    match candidate(host, word)? {
+        Found::File(bytes) => in_bytes(host, &bytes),
+        Found::Installed(digest) => by_digest(host, &digest, word),
+    }
+}
+
+/// Where the component is that a word means.
+pub(super) enum Found {
+    /// In a file, with these bytes.
+    File(Vec<u8>),
+    /// In the store, under this digest.
+    Installed(String),
+}
+
+/// The same, not looked into yet.
+pub(super) fn candidate(host: &Host, word: &str) -> Outcome<Found> {
     let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
     if is_file {
-        return in_file(host, Path::new(word));
+        return Ok(Found::File(read(Path::new(word))?));
     }
-    let digest = installed(host, word)?;
-    by_digest(host, &digest, word)
+    Ok(Found::Installed(installed(host, word)?))
 }
 
 /// The policy that an entity is pinned to.
@@ -171,9 +186,8 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
     })
 }
 
-fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
-    let bytes = read(path)?;
-    let candidate = examine(host, &bytes)?;
+fn in_bytes(host: &Host, bytes: &[u8]) -> Outcome<Subject> {
+    let candidate = examine(host, bytes)?;
     Ok(Subject {
         says: match candidate.descriptor {
             Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),

@@ -5,9 +5,12 @@ mod find;
 mod install;
 mod ls;
 mod matrix;
+mod replay;
 mod rm;
 mod rollback;
+mod shadow;
 mod show;
+mod tally;
 mod wit;
 
 use crate::app::report;
@@ -29,8 +32,10 @@ enum Command {
     Matrix(matrix::Args),
     Install(install::Args),
     Activate(activate::Args),
+    Replay(replay::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
+    Shadow(shadow::Args),
     Wit(wit::Args),
 }
 
@@ -42,8 +47,10 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Matrix(args) => report(context, matrix::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
+        Command::Replay(args) => report(context, replay::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::Shadow(args) => report(context, shadow::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }
