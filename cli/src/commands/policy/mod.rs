@@ -1,6 +1,7 @@
 //! `policy`: what is installed, what it allows, and which one is in force.
 
 mod activate;
+mod diff;
 mod find;
 mod install;
 mod ls;
@@ -32,6 +33,7 @@ enum Command {
     Matrix(matrix::Args),
     Install(install::Args),
     Activate(activate::Args),
+    Diff(diff::Args),
     Replay(replay::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
@@ -48,6 +50,7 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
         Command::Replay(args) => report(context, replay::execute(context, &args)),
+        Command::Diff(args) => report(context, diff::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
         Command::Shadow(args) => report(context, shadow::execute(context, &args)),
