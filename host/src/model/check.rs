@@ -133,6 +133,11 @@ fn is_name(name: &str, dashes: &str) -> bool {
         && name.chars().all(fits)
 }
 
+/// Whether a policy or handler may have this name: lower case with digits, underscores and dashes, a letter first.
+pub fn is_component_name(name: &str) -> bool {
+    is_name(name, "-")
+}
+
 /// Three lower-case dotted segments; `legacy.imported` is the one exception (SEMANTICS 1).
 fn is_reason_code(code: &str) -> bool {
     let segments: Vec<&str> = code.split('.').collect();
@@ -153,7 +158,7 @@ fn is_version(version: &str) -> bool {
 
 /// The words that people call a component by.
 fn label(name: &str, version: &str, findings: &mut Findings) {
-    if !is_name(name, "-") {
+    if !is_component_name(name) {
         let message = format!("`{name}` is no name: lower case, digits, `_` and `-`");
         findings.error("name", message);
     }
@@ -386,7 +391,7 @@ fn closure<'a>(
 fn migrations(descriptor: &Descriptor, findings: &mut Findings) {
     for (index, row) in descriptor.migrations.iter().enumerate() {
         let place = format!("migrations[{index}]");
-        if !row.from_name.is_empty() && !is_name(&row.from_name, "-") {
+        if !row.from_name.is_empty() && !is_component_name(&row.from_name) {
             findings.error(
                 format!("{place}.from_name"),
                 format!("`{}` is no name of a policy", row.from_name),

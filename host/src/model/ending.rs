@@ -126,6 +126,39 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// The word kept with the row that tells the end.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Natural => "natural",
+            Self::OutOfMemory => "oom",
+            Self::TimedOut => "timed_out",
+            Self::HungUp => "hung_up",
+            Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
+            Self::ParentGone => "parent_gone",
+            Self::Killed => "killed",
+            Self::KilledByForce => "killed_by_force",
+            Self::HostRestarted => "host_restarted",
+        }
+    }
+
+    /// The ending that a word names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [
+            Self::Natural,
+            Self::OutOfMemory,
+            Self::TimedOut,
+            Self::HungUp,
+            Self::Interrupted,
+            Self::Terminated,
+            Self::ParentGone,
+            Self::Killed,
+            Self::KilledByForce,
+            Self::HostRestarted,
+        ];
+        all.into_iter().find(|ending| ending.word() == word)
+    }
+
     /// Whether no stop of ours led to it.
     pub const fn is_its_own(self) -> bool {
         matches!(self, Self::Natural | Self::OutOfMemory)

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
@@ -17,18 +17,18 @@ use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch, PolicyPin,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
 /// The policies of one store.
 pub struct Policies {
     store: Arc<dyn Store>,
-    cache: Cache,
+    pub(super) cache: Cache,
     limits: Limits,
-    lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
+    pub(super) lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
     handlers: Mutex<HashMap<String, Arc<HandlerDescriptor>>>,
-    linked: Mutex<HashMap<String, Linked>>,
+    pub(super) linked: Mutex<HashMap<String, Linked>>,
 }
 
 /// The policy in force for a kind.
@@ -54,9 +54,18 @@ impl Policies {
         }
     }
 
-    /// What a component may use in one call.
+    /// What a component may use in one call, unless limits were raised for it.
     pub const fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// What an installed component may use in one call. It is read each time: whoever raises a limit need not restart what
+    /// is serving.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn limits_of(&self, digest: &str) -> Result<Limits, StoreError> {
+        Ok(self.limits.raised(&self.store.raised_limits(digest)?))
     }
 
     /// The graph of an installed policy, by digest. None when there is no policy of that digest.
@@ -179,7 +188,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller refuses.
     pub fn guard(&self, pin: &PolicyPin, asked: GuardRequest<'_>) -> Result<Option<(String, String)>, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.guard(lifecycle, asked))
+        self.guard_within(self.limits.wall, pin, asked)
     }
 
     /// Asks the verdict function of a pinned policy what an ending means.
@@ -187,7 +196,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller writes the rule's "verdict failed".
     pub fn verdict(&self, pin: &PolicyPin, asked: &VerdictRequest<'_>) -> Result<Judged, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.verdict(lifecycle, asked))
+        self.verdict_within(self.limits.wall, pin, asked)
     }
 
     /// Asks the health function of a pinned policy how an entity is.
@@ -195,7 +204,19 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller says that health is not known.
     pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.assess(lifecycle, asked))
+        self.with(pin, self.limits.wall, |callable, lifecycle| {
+            callable.assess(lifecycle, asked)
+        })
+    }
+
+    /// Asks the mapping function of a policy where an entity of another one goes.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the entity where it is.
+    pub fn map(&self, pin: &PolicyPin, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        self.with(pin, self.limits.wall, |callable, lifecycle| {
+            callable.map(lifecycle, asked)
+        })
     }
 
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
@@ -213,9 +234,10 @@ impl Policies {
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
         let linked = self.linked(label, &handler.digest)?;
+        let own = self.limits_of(&handler.digest).map_err(from_store(label))?;
         let limits = Limits {
-            wall: self.limits.wall.min(left),
-            ..self.limits
+            wall: own.wall.min(left),
+            ..own
         };
         Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
     }
@@ -228,21 +250,27 @@ impl Policies {
         }
     }
 
-    /// Makes the policy callable and calls it.
-    fn with<R>(
+    /// Makes the policy callable and calls it; a call may take at most `wall`, and never longer than any.
+    pub(super) fn with<R>(
         &self,
         pin: &PolicyPin,
+        wall: Duration,
         call: impl FnOnce(&Callable<'_>, &Lifecycle) -> Result<R, PolicyFault>,
     ) -> Result<R, PolicyFault> {
         let label = format!("{}@{}", pin.name, pin.version);
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let linked = self.linked(&label, &pin.digest)?;
-        call(&Callable::new(&label, &linked, self.limits), &lifecycle)
+        let own = self.limits_of(&pin.digest).map_err(from_store(&label))?;
+        let limits = Limits {
+            wall: own.wall.min(wall),
+            ..own
+        };
+        call(&Callable::new(&label, &linked, limits), &lifecycle)
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.
-    fn linked(&self, label: &str, digest: &str) -> Result<Linked, PolicyFault> {
+    pub(super) fn linked(&self, label: &str, digest: &str) -> Result<Linked, PolicyFault> {
         if let Some(known) = lock(&self.linked).get(digest) {
             return Ok(known.clone());
         }
@@ -278,7 +306,7 @@ fn absent(label: &str) -> PolicyFault {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // What is behind it is a cache: whole after every insertion, whatever panicked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

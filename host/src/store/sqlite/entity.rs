@@ -6,7 +6,7 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{outbox, queue, runtime, waiting};
+use super::{judging, outbox, queue, runtime, waiting};
 use crate::model::{Change, Entity, Fields, HistoryRow, PolicyPin, Queued, Reason, Reference, Stage, Structural};
 use crate::store::{Applied, EffectSet, StoreError};
 
@@ -238,6 +238,9 @@ fn record(db: &Db, effects: &EffectSet, pin: i64) -> Result<(), Fault> {
     if let Some(key) = &change.key {
         let sql = "INSERT INTO keys (scope, key, entity, version, command_digest) VALUES (?1, ?2, ?1, ?3, ?4)";
         db.write(sql, params![row, key.key, change.row.version, key.command_digest])?;
+    }
+    if let Some(judged) = &effects.judged {
+        judging::count(db, judged)?;
     }
     runtime::update(db, &effects.runtimes)?;
     Ok(())

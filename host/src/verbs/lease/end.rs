@@ -9,10 +9,10 @@ use crate::host::{Host, entropy};
 use crate::model::lease::{AttemptEnd, Begun, ended, given_up, kept_wish, recovered};
 use crate::model::{
     Actor, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage,
-    judge,
+    judge, spawn_outcome,
 };
 use crate::store::{HeldLease, HistoryQuery};
-use crate::verbs::settle::{Found, attempt_ending, exit_record, newest_runtime, spawn_outcome};
+use crate::verbs::settle::{Found, attempt_ending, exit_record, newest_runtime};
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
 
 /// Who stops the run of a row without meaning its end: a worker that gives the row back or has lost it, and whoever fences

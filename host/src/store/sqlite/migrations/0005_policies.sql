@@ -33,5 +33,11 @@ CREATE TABLE shadows (
                CONSTRAINT shadows_parameters_are_json CHECK (json_valid(parameters)),
     at_ms      INTEGER NOT NULL,         -- since when
     actor      TEXT NOT NULL,            -- by whom
-    reason     TEXT NOT NULL             -- why
+    reason     TEXT NOT NULL,            -- why
+    same       INTEGER NOT NULL DEFAULT 0 -- how often it said what the deciding policy said
+               CONSTRAINT shadows_same_is_a_count CHECK (same >= 0),
+    different  INTEGER NOT NULL DEFAULT 0 -- how often it said something else; each has an audit row
+               CONSTRAINT shadows_different_is_a_count CHECK (different >= 0),
+    unjudged   INTEGER NOT NULL DEFAULT 0 -- how often it could not be asked
+               CONSTRAINT shadows_unjudged_is_a_count CHECK (unjudged >= 0)
 ) STRICT, WITHOUT ROWID;
