@@ -2,6 +2,7 @@
 
 mod adoption;
 mod adversity;
+mod authoring;
 mod broken_handlers;
 mod callbacks;
 mod causes;

@@ -53,9 +53,9 @@ pub(super) fn ask_verdict(
     }
     observed.last_output = last_output(host, entity, lifecycle)?;
     if let Some(row) = row_of_run(host, entity)? {
-        observed.attempts = Some(row.attempts);
-        let stop = observed.stop_intent.take();
-        observed.stop_intent = stop.or_else(|| stop_of_row(&row, observed.ended_at));
+        observed.of_row = Some(row.attempts);
+        let stop = stop_of_row(&row, observed.ended_at).map(str::to_owned);
+        observed.stop_intent = observed.stop_intent.take().or(stop);
     }
     let surroundings = surroundings(host, lifecycle, entity)?;
     let by_table = meaning.outcome.clone();
@@ -94,7 +94,7 @@ fn decision(judged: &Judged) -> Value {
     })
 }
 
-/// What a verdict function may see of an end, but for the output.
+/// What a verdict function may see of an end, but for the output and what only its row tells.
 pub(super) fn observed(
     lifecycle: &Lifecycle,
     entity: &Entity,
@@ -116,7 +116,7 @@ pub(super) fn observed(
         evidence_wanted: found.evidence_wanted,
         artifacts_missing: found.missing.clone(),
         last_output: Bytes::default(),
-        attempts: None,
+        of_row: None,
     }
 }
 
@@ -128,9 +128,9 @@ fn stop_code<'a>(lifecycle: &'a Lifecycle, entity: &Entity, runtime: &Runtime, e
 }
 
 /// The code of the kill that ended the row of an attempt before the attempt did.
-fn stop_of_row(row: &RowSeen, ended_at: Timestamp) -> Option<String> {
+fn stop_of_row(row: &RowSeen, ended_at: Timestamp) -> Option<&str> {
     let (code, at) = row.killed.as_ref()?;
-    (*at <= ended_at).then(|| code.clone())
+    (*at <= ended_at).then_some(code.as_str())
 }
 
 /// The end of the run's output, as much as the policy's descriptor asked for.
@@ -178,7 +178,7 @@ mod tests {
             attempts: (1, 2),
             killed: killed.map(|at| ("run.cancelled.force_kill".to_owned(), Timestamp::from_ms(at))),
         };
-        let stop = |killed: Option<i64>| stop_of_row(&row(killed), Timestamp::from_ms(10));
+        let stop = |killed: Option<i64>| stop_of_row(&row(killed), Timestamp::from_ms(10)).map(str::to_owned);
         assert_eq!(stop(None), None);
         assert_eq!(stop(Some(10)).as_deref(), Some("run.cancelled.force_kill"));
         assert_eq!(stop(Some(11)), None, "the attempt had ended before");
