@@ -1,6 +1,6 @@
 //! What users and scripts learn of a failure: the one place where errors become a code, words and hints.
 
-use runwarden_host::model::{Finding, Limit, Severity};
+use runwarden_host::model::{Finding, Limit};
 use runwarden_host::policy::{InstallError, PolicyFault};
 use runwarden_host::store::StoreError;
 use runwarden_host::{Error, Use};
@@ -231,9 +231,5 @@ fn of_install(error: &InstallError, said: String) -> Failure {
 
 /// A finding as one line.
 pub(crate) fn finding_line(finding: &Finding) -> String {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    format!("{severity}: {}: {}", finding.place, finding.message)
+    format!("{}: {}: {}", finding.severity.word(), finding.place, finding.message)
 }

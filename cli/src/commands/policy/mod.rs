@@ -4,6 +4,7 @@ mod activate;
 mod build;
 mod diff;
 mod find;
+mod findings;
 mod install;
 mod language;
 pub(crate) mod limits;
@@ -18,6 +19,7 @@ mod shadow;
 mod show;
 mod tally;
 mod template;
+mod test;
 mod wit;
 
 use crate::app::report;
@@ -47,6 +49,7 @@ enum Command {
     New(new::Args),
     Build(build::Args),
     Shadow(shadow::Args),
+    Test(test::Args),
     Wit(wit::Args),
 }
 
@@ -66,6 +69,7 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::New(args) => report(context, new::execute(&args)),
         Command::Build(args) => report(context, build::execute(context, &args)),
         Command::Shadow(args) => report(context, shadow::execute(context, &args)),
+        Command::Test(args) => report(context, test::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

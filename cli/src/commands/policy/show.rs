@@ -6,6 +6,7 @@ use runwarden_host::model::{HandlerDescriptor, Lifecycle, Parameter};
 use serde_json::{Value, json};
 
 use super::find::{self, Says, Subject};
+use super::findings::{findings_json, findings_text};
 use super::limits::{LimitArgs, limits_json, limits_words, raised_words};
 use crate::context::{Context, meant};
 use crate::draw;
@@ -140,7 +141,7 @@ impl Report for Shown {
             "wit": wit(subject),
             "limits": limits_json(&subject.limits),
             "raised": subject.raised,
-            "warnings": subject.warnings,
+            "findings": findings_json(&subject.findings),
             "descriptor": descriptor,
         })
     }
@@ -175,9 +176,7 @@ impl Shown {
         add("wit", wit(&self.subject).join(", "));
         add("limits", limits_words(&self.subject.limits));
         add("raised", raised_words(&self.subject.raised));
-        for warning in &self.subject.warnings {
-            add("", warning.clone());
-        }
+        findings_text(&self.subject.findings, page, &mut text);
         let sections = match &self.subject.says {
             Says::Policy(lifecycle) => of_policy(lifecycle, self.current.as_deref()),
             Says::Handler(descriptor) => of_handler(descriptor),
