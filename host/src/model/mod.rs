@@ -28,6 +28,7 @@ pub mod lease;
 mod lifecycle;
 mod limits;
 mod measure;
+mod migrate;
 mod nearest;
 mod notify;
 pub mod outbox;
@@ -82,6 +83,9 @@ pub use kill::{
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
 pub use limits::{Limit, RaisedLimits};
+pub use migrate::{
+    Carried, MIGRATED, MapFunction, Mapped, MoveOrders, NewPolicy, NotMoved, Way, migrate, no_place, way,
+};
 pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,

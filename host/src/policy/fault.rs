@@ -169,23 +169,9 @@ impl InstallError {
         }
     }
 
-    /// Problems with their places, their words made fit to print: some are the component's.
-    pub(super) fn unusable(mut problems: Vec<Finding>) -> Self {
-        let more = problems.len().saturating_sub(PROBLEMS_MAX);
-        problems.truncate(PROBLEMS_MAX);
-        for problem in &mut problems {
-            problem.place = line(&problem.place);
-            problem.message = line(&problem.message);
-        }
-        if more > 0 {
-            let message = format!("{more} more problems");
-            problems.push(Finding {
-                severity: Severity::Error,
-                place: "…".to_owned(),
-                message,
-            });
-        }
-        Self::Unusable(problems)
+    /// Problems with their places, their words made fit to print.
+    pub(super) fn unusable(problems: Vec<Finding>) -> Self {
+        Self::Unusable(told(problems))
     }
 
     /// One problem with its place.
@@ -196,4 +182,22 @@ impl InstallError {
             message: message.into(),
         }])
     }
+}
+
+/// Findings as they are told: their number bounded, their words made fit to print, because some are the component's.
+pub(super) fn told(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let more = findings.len().saturating_sub(PROBLEMS_MAX);
+    findings.truncate(PROBLEMS_MAX);
+    for finding in &mut findings {
+        finding.place = line(&finding.place);
+        finding.message = line(&finding.message);
+    }
+    if let Some(last) = findings.last().filter(|_| more > 0) {
+        findings.push(Finding {
+            severity: last.severity,
+            place: "…".to_owned(),
+            message: format!("{more} more"),
+        });
+    }
+    findings
 }

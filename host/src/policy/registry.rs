@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
@@ -17,7 +17,7 @@ use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch, PolicyPin,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
@@ -206,6 +206,16 @@ impl Policies {
     pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
         self.with(pin, self.limits.wall, |callable, lifecycle| {
             callable.assess(lifecycle, asked)
+        })
+    }
+
+    /// Asks the mapping function of a policy where an entity of another one goes.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the entity where it is.
+    pub fn map(&self, pin: &PolicyPin, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        self.with(pin, self.limits.wall, |callable, lifecycle| {
+            callable.map(lifecycle, asked)
         })
     }
 

@@ -156,8 +156,16 @@ mod tests {
 
     #[test]
     fn raised_limits_can_be_typed_again() {
-        let raised: RaisedLimits = Limit::ALL.map(|limit| (limit, Limits::CEILING.get(limit) - 1_001)).into_iter().collect();
-        for raised in [raised, [(Limit::Memory, 32 << 20), (Limit::CompileTime, 300_000)].into_iter().collect()] {
+        let raised: RaisedLimits = Limit::ALL
+            .map(|limit| (limit, Limits::CEILING.get(limit) - 1_001))
+            .into_iter()
+            .collect();
+        for raised in [
+            raised,
+            [(Limit::Memory, 32 << 20), (Limit::CompileTime, 300_000)]
+                .into_iter()
+                .collect(),
+        ] {
             let words = format!("line{}", options(&raised));
             let line = Line::try_parse_from(words.split(' ')).expect("options");
             assert_eq!(line.limits.raised(), raised, "{words}");

@@ -8,6 +8,7 @@ mod language;
 pub(crate) mod limits;
 mod ls;
 mod matrix;
+mod migrate;
 mod new;
 mod rm;
 mod rollback;
@@ -32,6 +33,7 @@ enum Command {
     Ls(ls::Args),
     Show(show::Args),
     Matrix(matrix::Args),
+    Migrate(migrate::Args),
     Install(install::Args),
     Activate(activate::Args),
     Rollback(rollback::Args),
@@ -47,6 +49,7 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Ls(_) => report(context, ls::execute(context)),
         Command::Show(args) => report(context, show::execute(context, &args)),
         Command::Matrix(args) => report(context, matrix::execute(context, &args)),
+        Command::Migrate(args) => report(context, migrate::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),

@@ -13,8 +13,8 @@ use super::judge::{Case, Judge, Opinion, Record, Sight};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Actor, AdminEvent, Answer, Create, Difference, EndSeen, Entity, HistoryRow, Invalid, Override, PolicyPin, Reason,
-    Tally, Timestamp, Transition, create,
+    Actor, AdminEvent, Answer, Create, Difference, EndSeen, Entity, HistoryRow, Invalid, Override, PolicyPin,
+    RaisedLimits, Reason, Tally, Timestamp, Transition, create,
 };
 use crate::policy::Selected;
 use crate::store::PageBack;
@@ -88,7 +88,7 @@ pub fn replay(host: &Host, replaying: &Replaying<'_>) -> Result<Replayed, Error>
 fn judge(host: &Host, tried: Tried<'_>) -> Result<Judge, Error> {
     let (selected, has_verdict) = match tried {
         Tried::Bytes(bytes) => {
-            let candidate = examine(host, bytes)?;
+            let candidate = examine(host, bytes, &RaisedLimits::default())?;
             let has_verdict = candidate.inspected.exports("execution");
             (host.policies().take_in(&candidate)?, has_verdict)
         }

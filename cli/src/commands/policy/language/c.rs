@@ -13,10 +13,19 @@ use crate::output::Output;
 pub(super) const MARK: &str = "Makefile";
 
 /// What a new policy is made of.
-pub(super) const POLICY: &[Source] = &made_of("c/policy", "c/kit/policy");
+pub(super) const POLICY: &[Source] = &with_library(made_of("c/policy", "c/kit/policy"));
 
 /// What a new handler is made of.
-pub(super) const HANDLER: &[Source] = &made_of("c/handler", "c/kit/handler");
+pub(super) const HANDLER: &[Source] = &with_library(made_of("c/handler", "c/kit/handler"));
+
+/// What the bindings want of a C library comes with them.
+const fn with_library([own, kit, contract]: [Source; 3]) -> [Source; 4] {
+    let library = Source {
+        from: "c/kit/libc",
+        to: "kit/libc",
+    };
+    [own, kit, library, contract]
+}
 
 const MAKE: Tool = Tool {
     program: "make",

@@ -27,7 +27,10 @@ const NPM: Tool = Tool {
 pub(super) fn build(project: &Path, output: &Output) -> Outcome<Built> {
     complete(project, &POLICY[1..])?;
     if !project.join("node_modules").is_dir() {
-        NPM.run(&mut NPM.command(project, &["install", "--no-audit", "--no-fund"]), output)?;
+        NPM.run(
+            &mut NPM.command(project, &["install", "--no-audit", "--no-fund"]),
+            output,
+        )?;
     }
     NPM.run(&mut NPM.command(project, &["run", "build"]), output)?;
     built(project)

@@ -34,13 +34,17 @@ const COMPONENTIZE: Tool = Tool {
 
 /// A component carries the interpreter: 18 MB, and 20 s of processor time to compile with an optimised Runwarden.
 pub(super) fn raised() -> RaisedLimits {
-    [(Limit::ComponentSize, 32 << 20), (Limit::CompileTime, 300_000)].into_iter().collect()
+    [(Limit::ComponentSize, 32 << 20), (Limit::CompileTime, 300_000)]
+        .into_iter()
+        .collect()
 }
 
 /// Builds the project in a directory. The bindings are for the author's own tests and tools.
 pub(super) fn build(project: &Path, output: &Output) -> Outcome<Built> {
     complete(project, &POLICY[1..])?;
-    let module = MODULES.into_iter().find(|module| project.join(module).with_extension("py").is_file());
+    let module = MODULES
+        .into_iter()
+        .find(|module| project.join(module).with_extension("py").is_file());
     let Some(module) = module else {
         let message = format!("{} has neither policy.py nor handler.py", project.display());
         return Err(Failure::new(Exit::UNUSABLE, "no_project", message));
@@ -52,6 +56,13 @@ pub(super) fn build(project: &Path, output: &Output) -> Outcome<Built> {
     };
     componentize(&["bindings", "build/bindings"])?;
     let paths = ["--python-path", ".", "--python-path", "kit"];
-    componentize(&[&["componentize", "--stub-wasi", "--output", COMPONENT], &paths[..], &[module]].concat())?;
+    componentize(
+        &[
+            &["componentize", "--stub-wasi", "--output", COMPONENT],
+            &paths[..],
+            &[module],
+        ]
+        .concat(),
+    )?;
     built(project)
 }
