@@ -155,6 +155,7 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let failure = Failure::new(Exit::CONFLICT, "in_use", said);
     let words = |used: &Use| match used {
         Use::InForce => "it is the active one of its kind".to_owned(),
+        Use::Shadow(kind) => format!("it judges {kind} beside the active one"),
         Use::Pinned(1) => "1 entity is pinned to it".to_owned(),
         Use::Pinned(many) => format!("{many} entities are pinned to it"),
         Use::Bound(name) => format!("the binding {name} names it"),
@@ -164,6 +165,9 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let failure = uses.iter().fold(failure, |failure, used| failure.cause(words(used)));
     match uses.first() {
         Some(Use::Bound(name)) => failure.hint(format!("`runwarden notify rm {name}` takes the binding away")),
+        Some(Use::Shadow(kind)) => {
+            failure.hint(format!("`runwarden policy shadow {kind} --stop --reason T` ends that"))
+        }
         Some(Use::Kept(_) | Use::Owed(_)) => failure.hint("wait until it was told, then remove the component"),
         _ => failure.hint("`runwarden policy ls` shows what is active and what is in use"),
     }

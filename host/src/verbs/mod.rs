@@ -50,7 +50,9 @@ pub use enclosing::{Enclosing, enclosing};
 pub use examine::{COMPILE_REFUSED, compile_bounded, examine, limits_for};
 pub use finish::finish;
 pub use health::{health, health_if_open};
-pub use judging::{Replayed, Replaying, ShadowReport, Tried, replay, shadow_report, start_shadow, stop_shadow};
+pub use judging::{
+    Replayed, Replaying, ShadowReport, Touched, Tried, replay, shadow_report, start_shadow, stop_shadow, touched,
+};
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use migrate::{Counted, Doing, KeptGroup, Migrated, Migration, MovedGroup, migrate};

@@ -9,6 +9,7 @@ use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::{examine, limits_for};
 use runwarden_host::{Error, Host};
 
+use super::limits::LimitArgs;
 use crate::errors::{Failure, Outcome, finding_line};
 
 /// What a component says of itself.
@@ -91,16 +92,45 @@ impl Subject {
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
 /// Limits can be raised for a file.
 pub(super) fn component(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Subject> {
-    let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
-    if is_file {
-        return in_file(host, Path::new(word), raised);
+    match candidate(host, word, raised)? {
+        Found::File(bytes) => in_bytes(host, &bytes, raised),
+        Found::Installed(digest) => by_digest(host, &digest, word),
+    }
+}
+
+/// Where the component is that a word means.
+pub(super) enum Found {
+    /// In a file, with these bytes.
+    File(Vec<u8>),
+    /// In the store, under this digest.
+    Installed(String),
+}
+
+/// Whether a word is the path of a component.
+fn is_file(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
+}
+
+/// One of several components, of which only files can have raised limits.
+pub(super) fn one_of_several(host: &Host, word: &str, limits: &LimitArgs) -> Outcome<Subject> {
+    let raised = if is_file(word) {
+        limits.raised()
+    } else {
+        RaisedLimits::default()
+    };
+    component(host, word, &raised)
+}
+
+/// The same, not looked into yet.
+pub(super) fn candidate(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Found> {
+    if is_file(word) {
+        return Ok(Found::File(read(Path::new(word))?));
     }
     if !raised.is_empty() {
         let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
         return Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"));
     }
-    let digest = installed(host, word)?;
-    by_digest(host, &digest, word)
+    Ok(Found::Installed(installed(host, word)?))
 }
 
 /// The policy that an entity is pinned to.
@@ -183,9 +213,8 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
     })
 }
 
-fn in_file(host: &Host, path: &Path, raised: &RaisedLimits) -> Outcome<Subject> {
-    let bytes = read(path)?;
-    let candidate = examine(host, &bytes, raised)?;
+fn in_bytes(host: &Host, bytes: &[u8], raised: &RaisedLimits) -> Outcome<Subject> {
+    let candidate = examine(host, bytes, raised)?;
     let (limits, raised) = limits_for(host, &candidate.digest, raised)?;
     Ok(Subject {
         says: match candidate.descriptor {

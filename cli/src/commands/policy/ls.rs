@@ -21,8 +21,9 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy ls
   runwarden policy ls --json | jq -r '.[] | select(.active) | .kind'";
 
-/// Installed policies, by kind and version, `in_use` as a removal counts it.
-pub(crate) struct Listing(Vec<ComponentRecord>);
+/// Installed policies, by kind and version, `in_use` as a removal counts it, and the digests of those that judge beside
+/// others.
+pub(crate) struct Listing(Vec<ComponentRecord>, Vec<String>);
 
 /// Lists.
 pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
@@ -32,7 +33,11 @@ pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
         record.in_use = in_use(&host, record)?;
     }
     components.sort_by(|a, b| (&a.kind, &a.name, &a.version).cmp(&(&b.kind, &b.name, &b.version)));
-    Ok(Listing(components))
+    let shadows = host.store().shadows()?;
+    Ok(Listing(
+        components,
+        shadows.into_iter().map(|shadow| shadow.digest).collect(),
+    ))
 }
 
 impl Report for Listing {
@@ -44,6 +49,7 @@ impl Report for Listing {
                 "version": record.version,
                 "digest": record.digest,
                 "active": record.active,
+                "shadow": self.1.contains(&record.digest),
                 "in_use": record.in_use,
                 "installed_at": record.installed_at.to_rfc3339(),
                 "source": record.source,
@@ -73,6 +79,8 @@ impl Report for Listing {
                 Text::of(format!("{}@{}", record.name, record.version)),
                 if record.active {
                     Text::styled(Style::Good, "yes")
+                } else if self.1.contains(&record.digest) {
+                    Text::styled(Style::Notice, "shadow")
                 } else {
                     Text::of("")
                 },

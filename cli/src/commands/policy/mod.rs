@@ -2,6 +2,7 @@
 
 mod activate;
 mod build;
+mod diff;
 mod find;
 mod install;
 mod language;
@@ -10,9 +11,12 @@ mod ls;
 mod matrix;
 mod migrate;
 mod new;
+mod replay;
 mod rm;
 mod rollback;
+mod shadow;
 mod show;
+mod tally;
 mod template;
 mod wit;
 
@@ -36,10 +40,13 @@ enum Command {
     Migrate(migrate::Args),
     Install(install::Args),
     Activate(activate::Args),
+    Diff(diff::Args),
+    Replay(replay::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
     New(new::Args),
     Build(build::Args),
+    Shadow(shadow::Args),
     Wit(wit::Args),
 }
 
@@ -52,10 +59,13 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Migrate(args) => report(context, migrate::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
+        Command::Replay(args) => report(context, replay::execute(context, &args)),
+        Command::Diff(args) => report(context, diff::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
         Command::New(args) => report(context, new::execute(&args)),
         Command::Build(args) => report(context, build::execute(context, &args)),
+        Command::Shadow(args) => report(context, shadow::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

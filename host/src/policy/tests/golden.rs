@@ -61,6 +61,7 @@ impl Golden {
             name: "golden".to_owned(),
             version: "0.1.0".to_owned(),
             digest: self.candidate.digest.clone(),
+            parameters: Fields::new(),
         }
     }
 
@@ -115,6 +116,7 @@ impl Golden {
             artifacts_missing: &["b.txt".to_owned()],
             last_output,
             by_table: None,
+            of_row: None,
             surroundings: &Surroundings::default(),
         };
         let judged = self.policies.verdict(&self.pin(), &asked);
