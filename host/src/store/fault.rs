@@ -8,7 +8,7 @@ use super::{
     Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Boot, Component, ComponentRecord,
     Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage,
     KeptSchedule, Lookup, NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState,
-    ReadyQuery, Removed, Renewal, RenewalDelays, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope,
+    ReadyQuery, Removed, Renewal, RenewalDelays, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope, Signed,
     StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
@@ -138,6 +138,8 @@ impl<S: Store> Store for FaultyStore<S> {
         activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;
         components() -> Vec<ComponentRecord>;
+        live_pins() -> Vec<(String, i64)>;
+        signatures() -> Vec<(String, Signed)>;
         descriptor(digest: &str) -> Option<String>;
         component_bytes(digest: &str) -> Option<Vec<u8>>;
         activations(kind: &str) -> Vec<Activation>;

@@ -33,7 +33,7 @@ pub use queue::{
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
-    RuntimeUpdate, Scope, Upkeep, Work,
+    RuntimeUpdate, Scope, Signed, Upkeep, Work,
 };
 pub use schedules::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering};
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
@@ -179,8 +179,8 @@ pub trait Store: Outbox + Queue + Schedules {
     /// The store cannot be read.
     fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError>;
 
-    /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
-    /// commit. Adding a component that is there already changes nothing.
+    /// Adds components with their descriptors and signatures, makes active what the activations name, and writes the audit
+    /// rows: one commit. Adding a component that is there already adds the signatures it has not, and changes nothing else.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -197,8 +197,8 @@ pub trait Store: Outbox + Queue + Schedules {
     /// The store failed; nothing was written.
     fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError>;
 
-    /// Removes a component that no entity is pinned to and that is not active, and writes the audit row. False when it
-    /// is in use or not there. History goes on naming its digest.
+    /// Removes a component that no entity is pinned to and that is not active, with its signatures, and writes the audit
+    /// row. False when it is in use or not there. History goes on naming its digest.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -209,6 +209,18 @@ pub trait Store: Outbox + Queue + Schedules {
     /// # Errors
     /// The store cannot be read.
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError>;
+
+    /// How many entities that have not ended are pinned to each component, by digest; those without any are left out.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn live_pins(&self) -> Result<Vec<(String, i64)>, StoreError>;
+
+    /// Who signed which component, by digest, in order of installation.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn signatures(&self) -> Result<Vec<(String, Signed)>, StoreError>;
 
     /// The canonical descriptor of a component.
     ///

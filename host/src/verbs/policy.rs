@@ -7,9 +7,11 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, check_given, coerce};
 use crate::policy::{Candidate, select};
+use crate::provenance::Trust;
 use crate::store::{Activation, Component, ComponentRecord};
 use crate::verbs::examine::examine;
 use crate::verbs::needed::uses;
+use crate::verbs::provenance::{Offer, verified, vouched};
 
 /// A component that was installed.
 #[derive(Debug)]
@@ -22,13 +24,22 @@ pub struct Installed {
     pub activated: bool,
 }
 
-/// Checks a component and adds it to the store, in one commit, and makes it the one in force when asked.
+/// Checks a component and adds it to the store with its signature, in one commit, and makes it the one in force when asked.
+/// One that is there already gets the signature.
 ///
 /// # Errors
-/// It is unusable (every problem is told) or the store failed: nothing was written, what was in force stays.
-pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: &Actor) -> Result<Installed, Error> {
+/// It is not vouched for, unusable (every problem is told), or the store failed: nothing was written, what was in force
+/// stays.
+pub fn install(
+    host: &Host,
+    offer: &Offer<'_>,
+    activate: Option<&Activating>,
+    trust: &Trust,
+    actor: &Actor,
+) -> Result<Installed, Error> {
     host.ensure_bundled()?;
-    let candidate = examine(host, bytes)?;
+    let signatures = verified(host, offer, trust)?;
+    let candidate = examine(host, offer.bytes)?;
     let descriptor = &candidate.descriptor;
     let present = host.store().components()?;
     let was_present = present.iter().any(|record| record.digest == candidate.digest);
@@ -43,12 +54,18 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
             .iter()
             .map(|export| format!("{}@{}", export.interface, export.version))
             .collect(),
-        size_bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+        size_bytes: i64::try_from(offer.bytes.len()).unwrap_or(i64::MAX),
         installed_at: host.now(),
         active: false,
         in_use: 0,
     };
-    let details = json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    let mut details =
+        json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    let signers = signatures.iter().filter_map(|signed| trust.signer(&signed.public_key));
+    let signers: Vec<&str> = signers.collect();
+    if !signers.is_empty() {
+        details["signed_by"] = json!(signers);
+    }
     let mut events = vec![event(host, "policy_installed", &record.digest, actor, details)];
     let mut activations = Vec::new();
     if let Some(activating) = activate {
@@ -63,7 +80,8 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
     let component = Component {
         record,
         descriptor: descriptor.canonical(),
-        bytes: bytes.to_vec(),
+        bytes: offer.bytes.to_vec(),
+        signatures,
     };
     crash::point("install.checked");
     host.store().install(&[component], &activations, &events)?;
@@ -88,8 +106,14 @@ pub struct Activating {
 /// Puts an installed component in force for entities created later; existing ones keep their pin.
 ///
 /// # Errors
-/// None is meant by the words, a parameter does not fit, or the store failed: nothing was written.
-pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor) -> Result<ComponentRecord, Error> {
+/// None is meant by the words, it is not vouched for, a parameter does not fit, or the store failed: nothing was written.
+pub fn activate(
+    host: &Host,
+    words: &str,
+    activating: &Activating,
+    trust: &Trust,
+    actor: &Actor,
+) -> Result<ComponentRecord, Error> {
     host.ensure_bundled()?;
     let components = host.store().components()?;
     let unknown = || Error::UnknownPolicy { word: words.to_owned() };
@@ -101,6 +125,7 @@ pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor
     if record.kind == HANDLER_KIND {
         return Err(never_in_force(&record).into());
     }
+    vouched(host, &record, trust)?;
     put_in_force(host, &record, activating, actor)?;
     Ok(record)
 }
@@ -116,8 +141,8 @@ fn never_in_force(record: &ComponentRecord) -> Invalid {
 /// Puts back in force what was before the present policy of a kind. Doing it twice goes forth again.
 ///
 /// # Errors
-/// The kind has no earlier policy, or the store failed: nothing was written.
-pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<ComponentRecord, Error> {
+/// The kind has no earlier policy, that is not vouched for, or the store failed: nothing was written.
+pub fn rollback(host: &Host, kind: &str, reason: &str, trust: &Trust, actor: &Actor) -> Result<ComponentRecord, Error> {
     host.ensure_bundled()?;
     let activations = host.store().activations(kind)?;
     let Some(current) = activations.first() else {
@@ -143,6 +168,7 @@ pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<
         )
         .into());
     };
+    vouched(host, record, trust)?;
     put_in_force(
         host,
         record,

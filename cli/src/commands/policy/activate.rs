@@ -4,6 +4,7 @@ use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::{Activating, activate, known_kind, rollback};
 use serde_json::{Value, json};
 
+use super::offer::trusted;
 use crate::context::{Context, operator};
 use crate::errors::Outcome;
 use crate::output::{Page, Report, Style, Text};
@@ -41,6 +42,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<InForce> {
     if let Some(kind) = &args.previous {
         return back(context, kind, &args.reason);
     }
+    let trust = trusted(context)?;
     let activating = Activating {
         parameters: args.parameters.iter().cloned().collect(),
         reason: args.reason.clone(),
@@ -50,14 +52,15 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<InForce> {
         Some((name, version)) => format!("{}@{version}", known_kind(&host, name)?),
         None => known_kind(&host, words)?,
     };
-    Ok(InForce(activate(&host, &words, &activating, &operator())?))
+    Ok(InForce(activate(&host, &words, &activating, &trust, &operator())?))
 }
 
 /// Puts back what was in force before.
 pub(super) fn back(context: &Context, kind: &str, reason: &str) -> Outcome<InForce> {
     let host = context.create()?;
     let kind = known_kind(&host, kind)?;
-    Ok(InForce(rollback(&host, &kind, reason, &operator())?))
+    let trust = trusted(context)?;
+    Ok(InForce(rollback(&host, &kind, reason, &trust, &operator())?))
 }
 
 impl Report for InForce {

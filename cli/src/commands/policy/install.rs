@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use runwarden_host::model::{Described, Fields};
-use runwarden_host::verbs::{Activating, Installed, install};
+use runwarden_host::verbs::{Activating, Installed, Offer, install};
 use serde_json::{Value, json};
 
-use super::find::read;
+use super::offer::{offered, trusted};
 use crate::context::{Context, operator};
 use crate::errors::{Outcome, finding_line};
 use crate::output::{Page, Report, Style, Text};
@@ -15,9 +15,12 @@ use crate::output::{Page, Report, Style, Text};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The component of a policy or handler, a .wasm file
-    #[arg(value_name = "FILE")]
+    /// The component of a policy or handler: a .wasm file, or an OCI image layout with one
+    #[arg(value_name = "FILE|DIR")]
     file: PathBuf,
+    /// Its signature [default: the file's name with .sig behind it, if that is there]
+    #[arg(long, value_name = "FILE")]
+    signature: Option<PathBuf>,
     /// Put it in force for entities created later
     #[arg(long, help_heading = "Activation")]
     activate: bool,
@@ -31,15 +34,18 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy install ./strict_play.wasm
   runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'
   runwarden policy install ./mail.wasm
+  runwarden policy install ./from-a-registry
 
-A handler is installed in the same way; `runwarden notify add` binds it.";
+A handler is installed in the same way; `runwarden notify add` binds it. A signature that comes with a component must be by
+a key of [policies.keys] in your own settings; with `require_signature = true` in [policies], there must be one.";
 
 /// What was installed.
 pub(crate) struct Done(Installed);
 
 /// Installs.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
-    let bytes = read(&args.file)?;
+    let trust = trusted(context)?;
+    let offered = offered(&args.file, args.signature.as_deref())?;
     let host = context.create()?;
     let reason = args
         .reason
@@ -49,7 +55,11 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
         parameters: Fields::new(),
         reason,
     });
-    Ok(Done(install(&host, &bytes, activating.as_ref(), &operator())?))
+    let offer = Offer {
+        bytes: &offered.bytes,
+        signatures: &offered.signatures,
+    };
+    Ok(Done(install(&host, &offer, activating.as_ref(), &trust, &operator())?))
 }
 
 impl Report for Done {

@@ -1,21 +1,25 @@
 //! `policy`: what is installed, what it allows, and which one is in force.
 
 mod activate;
+mod export;
 mod find;
 mod install;
+mod keygen;
 mod ls;
 mod matrix;
 mod migrate;
+mod offer;
 mod rm;
 mod rollback;
 mod show;
+mod sign;
 mod wit;
 
 use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate and roll back policies; install handlers
+/// Show, install, activate, roll back and migrate policies; install handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,11 +32,14 @@ enum Command {
     Ls(ls::Args),
     Show(show::Args),
     Matrix(matrix::Args),
+    Keygen(keygen::Args),
     Migrate(migrate::Args),
     Install(install::Args),
     Activate(activate::Args),
+    Export(export::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
+    Sign(sign::Args),
     Wit(wit::Args),
 }
 
@@ -42,11 +49,14 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Ls(_) => report(context, ls::execute(context)),
         Command::Show(args) => report(context, show::execute(context, &args)),
         Command::Matrix(args) => report(context, matrix::execute(context, &args)),
+        Command::Export(args) => report(context, export::execute(context, &args)),
+        Command::Keygen(args) => report(context, keygen::execute(&args)),
         Command::Migrate(args) => report(context, migrate::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::Sign(args) => report(context, sign::execute(&args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

@@ -24,6 +24,7 @@ impl Components {
             },
             descriptor: descriptor.to_owned(),
             bytes,
+            signatures: Vec::new(),
         });
     }
 
