@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use runwarden_host::model::Actor;
+use runwarden_host::model::{Actor, RaisedLimits};
 use runwarden_host::policy::{InstallError, Limits, PolicyFault};
 use runwarden_host::provenance::Trust;
 use runwarden_host::store::OpenMode;
-use runwarden_host::verbs::{Offer, examine, install};
+use runwarden_host::verbs::{Installing, Offer, examine, install};
 use runwarden_host::{Clock, Config, Error, Host};
 
 use crate::harness::{Home, PROGRAM};
@@ -140,7 +140,7 @@ fn a_compiler_at_its_bound_of_processor_time_is_out_of_time() {
     limits.compile.processor = Duration::from_secs(1);
     limits.compile.memory_bytes = 8 << 30;
     let host = host(&home.home(), PROGRAM, limits);
-    let refused = examine(&host, &TAKES_TIME.component());
+    let refused = examine(&host, &TAKES_TIME.component(), &RaisedLimits::default());
     assert!(
         matches!(
             refused,
@@ -158,7 +158,7 @@ fn a_compiler_at_its_bound_of_processor_time_is_out_of_time() {
         signatures: &[],
     };
     let tester = Actor::new("operator", "tests");
-    install(&host, &offer, None, &Trust::default(), &tester).expect("the host is well");
+    install(&host, &offer, &Installing::default(), &Trust::default(), &tester).expect("the host is well");
 }
 
 #[test]
@@ -166,7 +166,11 @@ fn a_compiler_that_does_not_answer_is_ended_by_the_clock() {
     let home = Home::new();
     let mut limits = Limits::DEFAULT;
     limits.compile.wall = Duration::ZERO;
-    let refused = examine(&host(&home.home(), PROGRAM, limits), &TAKES_TIME.component());
+    let refused = examine(
+        &host(&home.home(), PROGRAM, limits),
+        &TAKES_TIME.component(),
+        &RaisedLimits::default(),
+    );
     assert!(
         matches!(
             refused,
@@ -180,7 +184,11 @@ fn a_compiler_that_does_not_answer_is_ended_by_the_clock() {
 fn a_compiler_that_cannot_be_started_is_no_fault_of_the_component() {
     let home = Home::new();
     let host = host(&home.home(), "/nonexistent", Limits::DEFAULT);
-    let refused = examine(&host, runwarden_bundled::POLICIES[0].component);
+    let refused = examine(
+        &host,
+        runwarden_bundled::POLICIES[0].component,
+        &RaisedLimits::default(),
+    );
     assert!(matches!(refused, Err(Error::Process(_))), "{refused:?}");
 }
 

@@ -1,6 +1,6 @@
 //! policy migrate: live entities go over to another policy, each in one audited commit, or stay and are told why.
 
-use runwarden_host::model::{Actor, Descriptor, MoveOrders, Reason, Timestamp, Transition, sha256_hex};
+use runwarden_host::model::{Actor, Descriptor, MoveOrders, RaisedLimits, Reason, Timestamp, Transition, sha256_hex};
 use runwarden_host::provenance::Trust;
 use runwarden_host::store::{Component, ComponentRecord};
 use runwarden_host::verbs::{Doing, Migration, TransitionOutcome, migrate, resolve, transition};
@@ -34,6 +34,7 @@ fn installed(home: &Home, descriptor: &Descriptor) -> String {
         installed_at: Timestamp::from_ms(1),
         active: false,
         in_use: 0,
+        raised: RaisedLimits::default(),
     };
     let component = Component {
         record,

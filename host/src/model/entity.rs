@@ -49,7 +49,7 @@ impl Reason {
     }
 }
 
-/// The policy version an entity was created under and keeps.
+/// The policy version an entity was created under and keeps, with what an operator had set for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyPin {
     /// The policy's name.
@@ -58,6 +58,9 @@ pub struct PolicyPin {
     pub version: String,
     /// SHA-256 of the component, in hexadecimal.
     pub digest: String,
+    /// What was set at the activation it was created under; what was not set has its default.
+    #[serde(default)]
+    pub parameters: Fields,
 }
 
 /// Fields that have a column of their own, because an index, a constraint or the host needs them. They read and are

@@ -1,11 +1,9 @@
 //! What a component answered, judged like input from a stranger. Nothing of an answer is used unless all of it may be.
 
-use super::bindings::exports::runwarden::policy::{execution, guard, health, migrate};
-use super::bindings::runwarden::types::types as shared;
 use super::calls::Judged;
-use super::convert;
 use super::fault::PolicyFault;
 use super::text::line;
+use super::unjudged::{Answered, Assessment, Decision, Judgement, Mapping, Reported};
 use crate::model::{DurationMs, Fields, Health, HealthLevel, Lifecycle, Mapped, Outcome, Structural, coerce};
 
 /// Fields that say what the host observed of an ending; a verdict says what it means, not what it was.
@@ -23,12 +21,9 @@ pub(super) struct Answer<'a> {
 
 impl Answer<'_> {
     /// A guard's: none when it admits, else its code and words.
-    pub(super) fn decision(
-        &self,
-        answer: Result<guard::Decision, shared::Fault>,
-    ) -> Result<Option<(String, String)>, PolicyFault> {
+    pub(super) fn decision(&self, answer: Answered<Decision>) -> Result<Option<(String, String)>, PolicyFault> {
         let decision = answer.map_err(|fault| self.reported(&fault))?;
-        self.extensions(&decision.ext)?;
+        self.understood(decision.unknown.as_deref())?;
         self.weigh([decision.code.as_str(), &decision.message])?;
         if decision.admitted {
             let contradicts = !decision.code.is_empty();
@@ -53,16 +48,16 @@ impl Answer<'_> {
     /// A verdict's: an edge that the host can take from `status`, declared words and fields alone.
     pub(super) fn judgement(
         &self,
-        answer: Result<execution::Judgement, shared::Fault>,
+        answer: Answered<Judgement>,
         lifecycle: &Lifecycle,
         status: &str,
     ) -> Result<Judged, PolicyFault> {
         let judgement = answer.map_err(|fault| self.reported(&fault))?;
-        self.extensions(&judgement.ext)?;
+        self.understood(judgement.unknown.as_deref())?;
         let patched = judgement
             .patch
             .iter()
-            .flat_map(|entry| [entry.name.as_str(), &entry.json]);
+            .flat_map(|(name, json)| [name.as_str(), json.as_str()]);
         let texts = [
             judgement.status.as_str(),
             &judgement.code,
@@ -74,7 +69,7 @@ impl Answer<'_> {
         if !lifecycle.admits_reason(&judgement.code) {
             return Err(self.bad(format!("reason code `{}` is not declared", line(&judgement.code))));
         }
-        if judgement.retry_after.is_some_and(|delay| delay < 0) {
+        if judgement.retry_after_ms.is_some_and(|delay| delay < 0) {
             return Err(self.bad("it wants another attempt in the past"));
         }
         Ok(Judged {
@@ -84,14 +79,14 @@ impl Answer<'_> {
             },
             summary: judgement.summary.as_deref().map(line),
             patch,
-            retry_after: judgement.retry_after.map(DurationMs::from_ms),
+            retry_after: judgement.retry_after_ms.map(DurationMs::from_ms),
         })
     }
 
     /// A health.
-    pub(super) fn assessment(&self, answer: Result<health::Assessment, shared::Fault>) -> Result<Health, PolicyFault> {
+    pub(super) fn assessment(&self, answer: Answered<Assessment>) -> Result<Health, PolicyFault> {
         let assessment = answer.map_err(|fault| self.reported(&fault))?;
-        self.extensions(&assessment.ext)?;
+        self.understood(assessment.unknown.as_deref())?;
         self.weigh([assessment.level.as_str(), &assessment.message])?;
         let Some(level) = HealthLevel::from_word(&assessment.level) else {
             return Err(self.bad(format!("`{}` is no level of health", line(&assessment.level))));
@@ -103,20 +98,16 @@ impl Answer<'_> {
     }
 
     /// A mapping's: a declared status; fields that the host does not keep, declared unless they are given up.
-    pub(super) fn mapping(
-        &self,
-        answer: Result<migrate::Mapping, shared::Fault>,
-        lifecycle: &Lifecycle,
-    ) -> Result<Mapped, PolicyFault> {
+    pub(super) fn mapping(&self, answer: Answered<Mapping>, lifecycle: &Lifecycle) -> Result<Mapped, PolicyFault> {
         let mapping = answer.map_err(|fault| self.reported(&fault))?;
-        self.extensions(&mapping.ext)?;
+        self.understood(mapping.unknown.as_deref())?;
         let patched = mapping.patch.iter();
-        let patched = patched.flat_map(|entry| [entry.name.as_str(), &entry.json]);
+        let patched = patched.flat_map(|(name, json)| [name.as_str(), json.as_str()]);
         self.weigh(std::iter::once(mapping.status.as_str()).chain(patched))?;
         if lifecycle.status(&mapping.status).is_none() {
             return Err(self.bad(format!("status `{}` is not declared", line(&mapping.status))));
         }
-        let mut patch = convert::fields(mapping.patch).map_err(|why| self.bad(line(&why)))?;
+        let mut patch = fields(mapping.patch).map_err(|why| self.bad(line(&why)))?;
         let columns = Structural::default();
         for (name, value) in &mut patch {
             if columns.get(name).is_some() {
@@ -151,8 +142,8 @@ impl Answer<'_> {
     }
 
     /// Values that fit their fields, in the form in which fields are kept.
-    fn patch(&self, raw: Vec<shared::NamedJson>, lifecycle: &Lifecycle) -> Result<Fields, PolicyFault> {
-        let mut patch = convert::fields(raw).map_err(|why| self.bad(line(&why)))?;
+    fn patch(&self, raw: Vec<(String, String)>, lifecycle: &Lifecycle) -> Result<Fields, PolicyFault> {
+        let mut patch = fields(raw).map_err(|why| self.bad(line(&why)))?;
         for (name, value) in &mut patch {
             let Some(field) = lifecycle.field(name) else {
                 return Err(self.bad(format!("field `{}` is not declared", line(name))));
@@ -185,17 +176,14 @@ impl Answer<'_> {
     }
 
     /// An answer with a critical part that this host does not know must not be used in part.
-    pub(super) fn extensions(&self, ext: &[shared::ExtField]) -> Result<(), PolicyFault> {
-        let Some(unknown) = ext.iter().find(|extension| extension.critical) else {
-            return Ok(());
-        };
-        Err(self.bad(format!(
-            "critical extension `{}` is not known to this host",
-            line(&unknown.key)
-        )))
+    pub(super) fn understood(&self, unknown: Option<&str>) -> Result<(), PolicyFault> {
+        match unknown {
+            Some(key) => Err(self.bad(format!("critical extension `{}` is not known to this host", line(key)))),
+            None => Ok(()),
+        }
     }
 
-    pub(super) fn reported(&self, fault: &shared::Fault) -> PolicyFault {
+    pub(super) fn reported(&self, fault: &Reported) -> PolicyFault {
         let (code, message) = (line(&fault.code), line(&fault.message));
         PolicyFault::Reported {
             policy: self.policy.to_owned(),
@@ -212,6 +200,18 @@ impl Answer<'_> {
             why: why.into(),
         }
     }
+}
+
+/// Fields as a component wrote them.
+///
+/// # Errors
+/// The name of the first value that is no JSON.
+fn fields(written: Vec<(String, String)>) -> Result<Fields, String> {
+    let pair = |(name, json): (String, String)| match serde_json::from_str(&json) {
+        Ok(value) => Ok((name, value)),
+        Err(error) => Err(format!("field `{name}` is no JSON value: {error}")),
+    };
+    written.into_iter().map(pair).collect()
 }
 
 /// Lower-case words joined by underscores.

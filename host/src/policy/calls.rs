@@ -6,24 +6,33 @@ use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
 use super::answers::Answer;
-use super::bindings::exports::runwarden::notify::notifier;
-use super::bindings::exports::runwarden::policy::{execution, guard, health, lifecycle, migrate};
-use super::bindings::runwarden::types::types as shared;
-use super::convert;
-use super::fault::PolicyFault;
-use super::instance::{CallState, classify, classify_start, store};
+use super::fault::{InstallError, PolicyFault};
+use super::instance::{CallState, Linked, classify, classify_start, store};
 use super::limits::Limits;
+use super::line::Adapter;
 use super::text::line;
 use crate::model::{
-    Actor, Descriptor, DurationMs, Entity, Fields, Health, HistoryRow, Lifecycle, Mapped, Outcome, PolicyPin, Reason,
-    Signs, Structural, Timestamp,
+    Actor, Descriptor, DurationMs, Entity, Fields, HandlerDescriptor, Health, HistoryRow, Lifecycle, Mapped, Outcome,
+    PolicyPin, Reason, Signs, Structural, Timestamp,
 };
+
+/// What is done before any function is called, for messages.
+pub(super) const INSTANTIATION: &str = "instantiation";
+
+/// The functions that are called, for messages.
+pub(super) const DESCRIBE: &str = "lifecycle.describe";
+pub(super) const DESCRIBE_HANDLER: &str = "notifier.describe";
+pub(super) const GUARD: &str = "guard.evaluate";
+pub(super) const VERDICT: &str = "execution.verdict";
+pub(super) const ASSESS: &str = "health.assess";
+pub(super) const MAP: &str = "migrate.map";
+pub(super) const PLAN: &str = "notifier.plan";
 
 /// A component ready to be called.
 pub(super) struct Callable<'a> {
     /// `name@version`, for messages.
     pub(super) label: &'a str,
-    pub(super) pre: &'a InstancePre<CallState>,
+    pub(super) linked: &'a Linked,
     pub(super) limits: Limits,
     /// Fuel that the last call used.
     pub(super) spent: Cell<u64>,
@@ -40,18 +49,6 @@ pub struct Surroundings {
     pub children: Vec<Entity>,
     /// Newest history rows first, as many as the descriptor asked for.
     pub history: Vec<HistoryRow>,
-}
-
-impl Surroundings {
-    fn shown(&self) -> shared::Surroundings {
-        shared::Surroundings {
-            now: self.now.as_ms(),
-            parameters: convert::named(&self.parameters),
-            children: self.children.iter().map(convert::child).collect(),
-            history: self.history.iter().map(convert::history_row).collect(),
-            ext: Vec::new(),
-        }
-    }
 }
 
 /// What a guard is asked.
@@ -106,6 +103,8 @@ pub struct VerdictRequest<'a> {
     pub last_output: &'a [u8],
     /// What the table says.
     pub by_table: Option<&'a Outcome>,
+    /// For the run of queued work: which start of that it was, and how many are left.
+    pub of_row: Option<(i64, i64)>,
     /// What it may see.
     pub surroundings: &'a Surroundings,
 }
@@ -146,10 +145,10 @@ pub struct MapRequest<'a> {
 }
 
 impl<'a> Callable<'a> {
-    pub(super) fn new(label: &'a str, pre: &'a InstancePre<CallState>, limits: Limits) -> Self {
+    pub(super) fn new(label: &'a str, linked: &'a Linked, limits: Limits) -> Self {
         Self {
             label,
-            pre,
+            linked,
             limits,
             spent: Cell::new(0),
         }
@@ -157,33 +156,22 @@ impl<'a> Callable<'a> {
 
     /// Whether an instance can be made.
     pub(super) fn start(&self) -> Result<(), PolicyFault> {
-        self.enter("instantiation", |_, _| Ok(())).map(drop)
+        self.enter(INSTANTIATION, |_, _| Ok(())).map(drop)
     }
 
-    /// Whether an exported interface has the functions and types of WIT 0.1; runs nothing but instantiation.
+    /// Whether an exported interface has the functions and types of its WIT line; runs nothing but instantiation.
     pub(super) fn probe(&self, interface: &str) -> Result<(), PolicyFault> {
-        let pre = self.pre;
-        self.enter("instantiation", |store, instance| match interface {
-            "runwarden:policy/lifecycle" => lifecycle::GuestIndices::new(pre)?.load(store, instance).map(drop),
-            "runwarden:policy/guard" => guard::GuestIndices::new(pre)?.load(store, instance).map(drop),
-            "runwarden:policy/execution" => execution::GuestIndices::new(pre)?.load(store, instance).map(drop),
-            "runwarden:policy/health" => health::GuestIndices::new(pre)?.load(store, instance).map(drop),
-            "runwarden:policy/migrate" => migrate::GuestIndices::new(pre)?.load(store, instance).map(drop),
-            "runwarden:notify/notifier" => notifier::GuestIndices::new(pre)?.load(store, instance).map(drop),
-            _ => Ok(()),
-        })?;
-        Ok(())
+        (self.adapter().probe)(self, interface)
     }
 
-    /// The descriptor as the component gives it.
-    pub(super) fn describe(&self) -> Result<lifecycle::Descriptor, PolicyFault> {
-        const FUNCTION: &str = "lifecycle.describe";
-        let indices = || lifecycle::GuestIndices::new(self.pre);
-        self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_describe(store),
-        )
+    /// What a policy says of itself.
+    pub(super) fn describe(&self) -> Result<Descriptor, InstallError> {
+        (self.adapter().describe)(self)
+    }
+
+    /// What a handler says of itself.
+    pub(super) fn describe_handler(&self) -> Result<HandlerDescriptor, InstallError> {
+        (self.adapter().describe_handler)(self)
     }
 
     /// Asks the guard: none when it admits, else its code and words.
@@ -192,79 +180,29 @@ impl<'a> Callable<'a> {
         lifecycle: &Lifecycle,
         asked: GuardRequest<'_>,
     ) -> Result<Option<(String, String)>, PolicyFault> {
-        const FUNCTION: &str = "guard.evaluate";
-        let request = guard::Request {
-            entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
-            target: asked.target.to_owned(),
-            reason: convert::reason(asked.reason),
-            actor: convert::actor(asked.actor),
-            patch: convert::named(asked.patch),
-            guards: convert::named(asked.guards),
-            overridden: asked.overridden,
-            surroundings: asked.surroundings.shown(),
-            ext: Vec::new(),
-        };
-        let indices = || guard::GuestIndices::new(self.pre);
-        let answer = self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_evaluate(store, &request),
-        )?;
-        self.answer(FUNCTION).decision(answer)
+        let answer = (self.adapter().guard)(self, &lifecycle.descriptor().reads, asked)?;
+        self.answer(GUARD).decision(answer)
     }
 
     /// Asks what an ending means. The answer is an edge that the host can take, or a fault.
     pub(super) fn verdict(&self, lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> Result<Judged, PolicyFault> {
-        const FUNCTION: &str = "execution.verdict";
-        let ending = ending(lifecycle, asked);
-        let indices = || execution::GuestIndices::new(self.pre);
-        let answer = self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_verdict(store, &ending),
-        )?;
-        self.answer(FUNCTION).judgement(answer, lifecycle, &asked.entity.status)
+        let answer = (self.adapter().verdict)(self, lifecycle.descriptor(), asked)?;
+        self.answer(VERDICT).judgement(answer, lifecycle, &asked.entity.status)
     }
 
     /// Asks how an entity is.
     pub(super) fn assess(&self, lifecycle: &Lifecycle, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
-        const FUNCTION: &str = "health.assess";
-        let signs = asked.signs;
-        let observation = health::Observation {
-            entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
-            process: signs.process.word().to_owned(),
-            last_activity_at: signs.last_activity_at.as_ms(),
-            messages: signs.messages,
-            has_artifacts: signs.has_artifacts,
-            has_stale_locks: signs.has_stale_locks,
-            spawn_kind: signs.spawn_kind.clone(),
-            surroundings: asked.surroundings.shown(),
-            ext: Vec::new(),
-        };
-        let indices = || health::GuestIndices::new(self.pre);
-        let answer = self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_assess(store, &observation),
-        )?;
-        self.answer(FUNCTION).assessment(answer)
+        let answer = (self.adapter().assess)(self, &lifecycle.descriptor().reads, asked)?;
+        self.answer(ASSESS).assessment(answer)
     }
 
     /// Asks where an entity of another policy goes. The answer is a status and fields of this one, or a fault.
     pub(super) fn map(&self, lifecycle: &Lifecycle, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
-        const FUNCTION: &str = "migrate.map";
-        let entity = convert::entity(asked.entity, &lifecycle.descriptor().reads);
-        let (from, surroundings) = (asked.from, asked.surroundings.shown());
-        let indices = || migrate::GuestIndices::new(self.pre);
-        let answer = self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_map(store, &entity, &from.name, &from.version, &surroundings),
-        )?;
-        self.answer(FUNCTION).mapping(answer, lifecycle)
+        let answer = (self.adapter().map)(self, &lifecycle.descriptor().reads, asked)?;
+        self.answer(MAP).mapping(answer, lifecycle)
     }
 
-    /// Runs one call in a store of its own.
+    /// Runs one call in a store of its own, for an adapter.
     pub(super) fn run<G, R>(
         &self,
         function: &'static str,
@@ -279,21 +217,35 @@ impl<'a> Callable<'a> {
     }
 
     /// Makes an instance in a store of its own, and finds a function in it.
-    fn enter<G>(
+    pub(super) fn enter<G>(
         &self,
         function: &'static str,
         load: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<G>,
     ) -> Result<(G, Store<CallState>), PolicyFault> {
-        let mut store = store(self.pre.engine(), self.label, self.limits);
-        let instance = self
-            .pre
+        let pre = self.pre();
+        let mut store = store(pre.engine(), self.label, self.limits);
+        let instance = pre
             .instantiate(&mut store)
             .map_err(|error| classify_start(&store, function, &error))?;
-        let found = load(&mut store, &instance).map_err(|error| PolicyFault::NotLoadable {
-            policy: self.label.to_owned(),
-            why: line(&format!("{function} is not exported as WIT 0.1 has it: {error:#}")),
+        let found = load(&mut store, &instance).map_err(|error| {
+            let version = self.linked.line.version();
+            PolicyFault::NotLoadable {
+                policy: self.label.to_owned(),
+                why: line(&format!(
+                    "{function} is not exported as WIT {version} has it: {error:#}"
+                )),
+            }
         })?;
         Ok((found, store))
+    }
+
+    /// The component with its import resolved.
+    pub(super) const fn pre(&self) -> &'a InstancePre<CallState> {
+        &self.linked.pre
+    }
+
+    pub(super) const fn adapter(&self) -> &'static Adapter {
+        self.linked.line.adapter()
     }
 
     pub(super) fn answer(&self, function: &'static str) -> Answer<'_> {
@@ -302,43 +254,6 @@ impl<'a> Callable<'a> {
             function,
             limit_bytes: self.limits.answer_bytes,
         }
-    }
-}
-
-fn ending(lifecycle: &Lifecycle, asked: &VerdictRequest<'_>) -> execution::Ending {
-    let artifacts = asked.artifacts.iter();
-    let (attempt, attempts_left) = attempts(lifecycle.descriptor(), &asked.entity.structural);
-    execution::Ending {
-        entity: convert::entity(asked.entity, &lifecycle.descriptor().reads),
-        exit_code: asked.exit_code,
-        signal: asked.signal,
-        cause: asked.cause.to_owned(),
-        stop_intent: asked.stop_intent.map(str::to_owned),
-        started_at: asked.started_at.as_ms(),
-        ended_at: asked.ended_at.as_ms(),
-        duration: asked.duration.as_ms(),
-        usage: asked.usage.map(|(user, system, max_resident_bytes)| execution::Usage {
-            user,
-            system,
-            max_resident_bytes,
-        }),
-        attempt,
-        attempts_left,
-        artifacts: artifacts
-            .map(|(kind, location)| execution::Artifact {
-                kind: kind.clone(),
-                location: location.clone(),
-            })
-            .collect(),
-        evidence_wanted: asked.evidence_wanted,
-        artifacts_missing: asked.artifacts_missing.to_vec(),
-        last_output: asked.last_output.to_vec(),
-        by_table: asked.by_table.map(|o| execution::Outcome {
-            status: o.status.clone(),
-            code: o.code.clone(),
-        }),
-        surroundings: asked.surroundings.shown(),
-        ext: Vec::new(),
     }
 }
 

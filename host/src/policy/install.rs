@@ -1,10 +1,8 @@
 //! From a stranger's file to something that may be installed: checked in order, every problem told, nothing written.
 
-use super::answers::Answer;
-use super::calls::Callable;
+use super::calls::{self, Callable};
 use super::code::Code;
-use super::convert;
-use super::fault::{InstallError, PolicyFault};
+use super::fault::{InstallError, PolicyFault, told};
 use super::inspect::{Inspected, inspect};
 use super::instance::link;
 use super::limits::Limits;
@@ -61,8 +59,8 @@ fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Re
         })
     };
     let component = code.load().map_err(not_loadable)?;
-    let pre = link(&component).map_err(not_loadable)?;
-    let callable = Callable::new(label, &pre, limits);
+    let linked = link(&component).map_err(not_loadable)?;
+    let callable = Callable::new(label, &linked, limits);
     callable.start().map_err(InstallError::Fault)?;
     mistyped(&callable, &inspected)?;
     let descriptor = described(&callable, &inspected)?;
@@ -71,7 +69,8 @@ fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Re
         let message = "two calls of `describe` gave different answers: a descriptor is data and never changes";
         return Err(InstallError::problem(describe_of(&inspected), message));
     }
-    let findings = judge(&descriptor, &inspected);
+    let mut findings = judge(&descriptor, &inspected);
+    findings.extend(inspected.unknown.iter().map(|export| never_asked(export)));
     let (errors, warnings): (Vec<Finding>, _) = findings
         .into_iter()
         .partition(|finding| finding.severity == Severity::Error);
@@ -82,7 +81,7 @@ fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Re
         digest,
         inspected,
         descriptor,
-        warnings,
+        warnings: told(warnings),
         describe_fuel,
         code,
     })
@@ -115,28 +114,20 @@ fn mistyped(callable: &Callable<'_>, inspected: &Inspected) -> Result<(), Instal
 /// The function that says what the component is.
 fn describe_of(inspected: &Inspected) -> &'static str {
     if inspected.exports("notifier") {
-        "notifier.describe"
+        calls::DESCRIBE_HANDLER
     } else {
-        "lifecycle.describe"
+        calls::DESCRIBE
     }
 }
 
 fn described(callable: &Callable<'_>, inspected: &Inspected) -> Result<Described, InstallError> {
-    let function = describe_of(inspected);
     let descriptor = if inspected.exports("notifier") {
-        let raw = callable.describe_handler().map_err(InstallError::Fault)?;
-        convert::handler(raw).map(Described::Handler)
+        Described::Handler(callable.describe_handler()?)
     } else {
-        let raw = callable.describe().map_err(InstallError::Fault)?;
-        convert::descriptor(raw).map(Box::new).map(Described::Policy)
+        Described::Policy(Box::new(callable.describe()?))
     };
-    let descriptor = descriptor.map_err(InstallError::unusable)?;
-    let answer = Answer {
-        policy: callable.label,
-        function,
-        limit_bytes: callable.limits.answer_bytes,
-    };
-    answer
+    callable
+        .answer(describe_of(inspected))
         .weigh([descriptor.canonical().as_str()])
         .map_err(InstallError::Fault)?;
     Ok(descriptor)
@@ -166,6 +157,15 @@ fn handler_findings(descriptor: &HandlerDescriptor, inspected: &Inspected) -> Ve
         message: format!("{} is exported by a handler: it is never asked", export.interface),
     }));
     findings
+}
+
+/// An interface that a later version of the WIT line may have brought.
+fn never_asked(export: &str) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        place: format!("exports.{export}"),
+        message: "not known to this runwarden, which never asks it: a later one may".to_owned(),
+    }
 }
 
 /// Where the descriptor counts on a function that is not exported, or exports one that is never asked.

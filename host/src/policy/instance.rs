@@ -1,11 +1,11 @@
-//! The one constructor of stores, and the host's side of `diagnostics`.
+//! The one constructor of stores, and what the host keeps for a call.
 
-use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{ResourceLimiter, Store, Trap, WasmBacktrace};
 
-use super::bindings::runwarden::host::diagnostics;
 use super::fault::PolicyFault;
 use super::limits::{DIAGNOSTIC_LINES_MAX, EPOCH_TICK, INSTANCES_MAX, Limits, TABLE_ELEMENTS_MAX};
+use super::line::Line;
 use super::text::line;
 
 /// What the host keeps for one call.
@@ -86,14 +86,15 @@ fn grown(total: usize, current: usize, desired: usize) -> usize {
     total.saturating_add(desired.saturating_sub(current))
 }
 
-impl diagnostics::Host for CallState {
-    fn log(&mut self, level: String, message: String) {
+impl CallState {
+    /// Takes a line of diagnostics; what is past the limit of one call is dropped.
+    pub(super) fn note(&mut self, level: &str, message: &str) {
         self.lines += 1;
         if self.lines > DIAGNOSTIC_LINES_MAX {
             return;
         }
-        let (policy, message) = (self.policy.as_str(), line(&message));
-        match level.as_str() {
+        let (policy, message) = (self.policy.as_str(), line(message));
+        match level {
             "error" => tracing::error!(policy, "{message}"),
             "warn" => tracing::warn!(policy, "{message}"),
             "info" => tracing::info!(policy, "{message}"),
@@ -101,8 +102,9 @@ impl diagnostics::Host for CallState {
         }
     }
 
-    fn report_panic(&mut self, message: String, file: String, line_number: i64, column: i64) {
-        self.panic = Some(format!("{} at {}:{line_number}:{column}", line(&message), line(&file)));
+    /// Takes what a component says of its panic, before the trap.
+    pub(super) fn panicked(&mut self, message: &str, file: &str, line_number: i64, column: i64) {
+        self.panic = Some(format!("{} at {}:{line_number}:{column}", line(message), line(file)));
     }
 }
 
@@ -128,11 +130,29 @@ pub(super) fn store(engine: &wasmtime::Engine, policy: &str, limits: Limits) -> 
     store
 }
 
-/// The component with its one import resolved, ready to be instantiated any number of times.
-pub(super) fn link(component: &Component) -> wasmtime::Result<InstancePre<CallState>> {
+/// A component with its one import resolved, ready to be instantiated any number of times.
+#[derive(Clone)]
+pub(super) struct Linked {
+    /// The WIT line it speaks.
+    pub(super) line: Line,
+    pub(super) pre: InstancePre<CallState>,
+}
+
+/// Links a component by the WIT line that it speaks.
+///
+/// # Errors
+/// It speaks none that this host speaks, or imports what it may not.
+pub(super) fn link(component: &Component) -> wasmtime::Result<Linked> {
+    let line = Line::of_component(component).ok_or_else(|| {
+        let spoken = Line::all_in_words();
+        wasmtime::Error::msg(format!(
+            "it exports nothing of WIT {spoken}, which this runwarden speaks"
+        ))
+    })?;
     let mut linker = Linker::new(component.engine());
-    diagnostics::add_to_linker::<_, HasSelf<CallState>>(&mut linker, |state| state)?;
-    linker.instantiate_pre(component)
+    (line.adapter().link)(&mut linker)?;
+    let pre = linker.instantiate_pre(component)?;
+    Ok(Linked { line, pre })
 }
 
 /// Tells why a component could not be made ready for a call, by cause.

@@ -5,31 +5,38 @@
 //! component answers is checked like input from a stranger, and nothing it answers is used unless it was declared when
 //! it was installed. If the process dies in a call, nothing was written: components run outside transactions.
 //!
+//! What a component says comes through the adapter of the WIT line it speaks ([`line`], one directory for each), in the
+//! host's own types; one judge serves all lines.
+//!
 //! Deciding by data needs no component at all: descriptors are stored as data, and a command that asks no guard, verdict
 //! or handler makes no engine ([`engines_made`] counts).
 
 mod answers;
-mod bindings;
+mod beside;
 mod cache;
 mod calls;
 mod code;
-mod convert;
 mod engine;
 mod fault;
 mod inspect;
 mod install;
 mod instance;
 mod limits;
+mod line;
 mod plan;
 mod registry;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unjudged;
+mod wit_0_1;
 
 pub use crate::model::sha256_hex;
 pub use calls::{GuardRequest, HealthRequest, Judged, MapRequest, Surroundings, VerdictRequest};
 pub use code::{Code, compile, compile_here};
 pub use engine::engines_made;
+pub(crate) use fault::COMPILATION;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;
 pub use inspect::{Export, Inspected, inspect};

@@ -5,12 +5,10 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::answers::Answer;
-use super::bindings::exports::runwarden::notify::notifier;
-use super::bindings::runwarden::types::types as shared;
-use super::calls::Callable;
-use super::convert;
+use super::calls::{Callable, PLAN};
 use super::fault::PolicyFault;
 use super::text::line;
+use super::unjudged::{Answered, Binding, Dispatch, Event};
 use crate::model::{
     BoundHandler, HandlerDescriptor, PLANNED_MAX, PlannedDispatch, Timestamp, body_problem, deadline_problem,
     dedup_key, filled_config, is_dispatch_key,
@@ -18,17 +16,6 @@ use crate::model::{
 use crate::store::StoreError;
 
 impl Callable<'_> {
-    /// What a handler says of itself, as it gives it.
-    pub(super) fn describe_handler(&self) -> Result<notifier::Descriptor, PolicyFault> {
-        const FUNCTION: &str = "notifier.describe";
-        let indices = || notifier::GuestIndices::new(self.pre);
-        self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_describe(store),
-        )
-    }
-
     /// Asks a handler what is to be sent of an event.
     pub(super) fn plan(
         &self,
@@ -36,7 +23,6 @@ impl Callable<'_> {
         handler: &BoundHandler,
         envelope: &Value,
     ) -> Result<Vec<PlannedDispatch>, PolicyFault> {
-        const FUNCTION: &str = "notifier.plan";
         let event = event(envelope).ok_or_else(|| PolicyFault::Store {
             policy: self.label.to_owned(),
             source: StoreError::Corrupt {
@@ -44,32 +30,26 @@ impl Callable<'_> {
                 what: "what is to be told of an event is not complete".to_owned(),
             },
         })?;
-        let binding = notifier::Binding {
-            name: handler.name.clone(),
-            config: convert::named(&filled_config(descriptor, &handler.config)),
+        let binding = Binding {
+            name: &handler.name,
+            config: filled_config(descriptor, &handler.config),
             destinations: handler.destinations.keys().cloned().collect(),
-            ext: Vec::new(),
         };
-        let indices = || notifier::GuestIndices::new(self.pre);
-        let answer = self.run(
-            FUNCTION,
-            |store, instance| indices()?.load(store, instance),
-            |guest, store| guest.call_plan(store, &event, &binding),
-        )?;
+        let answer = (self.adapter().plan)(self, &event, &binding)?;
         let plan = Plan {
-            answer: self.answer(FUNCTION),
+            answer: self.answer(PLAN),
             handler,
             event_id: &event.event_id,
-            occurred_at: Timestamp::from_ms(event.occurred_at),
+            occurred_at: event.occurred_at,
         };
         plan.judge(answer)
     }
 }
 
 /// An envelope as a handler reads it; none when it lacks what every envelope has.
-fn event(envelope: &Value) -> Option<notifier::Envelope> {
+fn event(envelope: &Value) -> Option<Event> {
     let text = |pointer: &str| envelope.pointer(pointer)?.as_str().map(str::to_owned);
-    Some(notifier::Envelope {
+    Some(Event {
         event_id: text("/event_id")?,
         schema: text("/schema")?,
         kind: text("/entity/kind")?,
@@ -77,9 +57,8 @@ fn event(envelope: &Value) -> Option<notifier::Envelope> {
         status: text("/status")?,
         success: envelope.get("success")?.as_bool()?,
         reason_code: text("/reason/code")?,
-        occurred_at: Timestamp::parse_rfc3339(&text("/occurred_at")?)?.as_ms(),
+        occurred_at: Timestamp::parse_rfc3339(&text("/occurred_at")?)?,
         json: envelope.to_string(),
-        ext: Vec::new(),
     })
 }
 
@@ -92,10 +71,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn judge(
-        &self,
-        answer: Result<Vec<notifier::PlannedDispatch>, shared::Fault>,
-    ) -> Result<Vec<PlannedDispatch>, PolicyFault> {
+    fn judge(&self, answer: Answered<Vec<Dispatch>>) -> Result<Vec<PlannedDispatch>, PolicyFault> {
         let planned = answer.map_err(|fault| self.answer.reported(&fault))?;
         if planned.len() > PLANNED_MAX {
             let found = planned.len();
@@ -122,8 +98,8 @@ impl Plan<'_> {
     }
 
     /// One dispatch: to a destination of the binding, with a body, a key and a deadline that can be kept.
-    fn dispatch(&self, place: usize, raw: notifier::PlannedDispatch) -> Result<PlannedDispatch, PolicyFault> {
-        self.answer.extensions(&raw.ext)?;
+    fn dispatch(&self, place: usize, raw: Dispatch) -> Result<PlannedDispatch, PolicyFault> {
+        self.answer.understood(raw.unknown.as_deref())?;
         let bad = |why: &str| self.bad(format!("dispatch {place}: {why}"));
         let Some(destination) = self.handler.destinations.get(&raw.destination) else {
             return Err(bad(&format!(
@@ -138,7 +114,7 @@ impl Plan<'_> {
         if let Some(key) = key.filter(|key| !is_dispatch_key(key)) {
             return Err(bad(&format!("`{}` is no key for a dispatch", line(key))));
         }
-        let deadline = raw.deadline.map(Timestamp::from_ms);
+        let deadline = raw.deadline_ms.map(Timestamp::from_ms);
         if let Some(why) = deadline.and_then(|deadline| deadline_problem(self.occurred_at, deadline)) {
             return Err(bad(&format!("its deadline cannot be kept: {why}")));
         }

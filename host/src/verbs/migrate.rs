@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
     Actor, Carried, Change, Entity, Invalid, Lifecycle, MapFunction, Mapped, MoveOrders, NewPolicy, NotMoved,
-    PolicyPin, Reference, Structural, Way, migrate as moved, no_place, way,
+    PolicyPin, Reference, Structural, Way, filled, migrate as moved, no_place, way,
 };
 use crate::policy::MapRequest;
 use crate::provenance::Trust;
 use crate::store::{Applied, EntityQuery};
-use crate::verbs::guarded::surroundings;
+use crate::verbs::guarded::surroundings_under;
 use crate::verbs::provenance::vouched;
 use crate::verbs::transition::move_policy;
 
@@ -304,8 +304,8 @@ impl<'a> Mover<'a> {
 
     /// What the policy's own function says; one that fails leaves the entity where it is.
     fn ask(&self, entity: &Entity) -> Result<Result<Mapped, NotMoved>, Error> {
-        let mut seen = surroundings(self.host, &self.lifecycle, entity)?;
-        seen.parameters = self.host.policies().parameters(&self.lifecycle, &self.pin.digest)?;
+        let parameters = filled(&self.lifecycle.descriptor().parameters, &self.pin.parameters);
+        let seen = surroundings_under(self.host, &self.lifecycle, entity, parameters)?;
         let request = MapRequest {
             entity,
             from: &entity.policy,

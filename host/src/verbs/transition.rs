@@ -6,13 +6,15 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal,
-    Transition, decide, envelope, late_write_event, let_out, rejection_event, validate,
+    AdminEvent, Answer, Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse,
+    Lifecycle, Refusal, Transition, decide, envelope, late_write_event, let_out, rejection_event, validate,
 };
 use crate::policy::sha256_hex;
 use crate::store::{Applied, EffectSet, NoRoom, RuntimeUpdate, Scope, Successor};
 use crate::verbs::guarded::ask_guard;
+use crate::verbs::judging::{Shadows, refused};
 use crate::verbs::outbox::plan;
+use crate::verbs::verdict::End;
 
 /// How often a lost race without expectations is decided again before it is a conflict.
 const LOST_RACES_MAX: usize = 8;
@@ -30,6 +32,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) destination: Option<&'a DestinationHealth>,
     /// The attempt that follows the one that ends.
     pub(crate) successor: Option<&'a Successor>,
+    /// The end of a process that it tells.
+    pub(crate) end: Option<&'a End>,
 }
 
 impl Beside<'_> {
@@ -38,6 +42,7 @@ impl Beside<'_> {
         runtimes: &[],
         destination: None,
         successor: None,
+        end: None,
     };
 }
 
@@ -125,11 +130,12 @@ pub(crate) fn write(
     let mut entity = entity.clone();
     let lifecycle = host.lifecycle(&entity)?;
     validate(&lifecycle, command)?;
+    let shadows = Shadows::of(host);
     for _ in 0..LOST_RACES_MAX {
         if let Some(replay) = replayed(host, &entity, command)? {
             return Ok(replay);
         }
-        let effects = match effects(host, &lifecycle, &entity, command, beside)? {
+        let effects = match effects(host, &shadows, &lifecycle, (&entity, command), beside)? {
             Prepared::Effects(effects) => effects,
             Prepared::Outcome(outcome) => return Ok(outcome),
         };
@@ -172,6 +178,7 @@ pub(crate) fn move_policy(host: &Host, change: Change) -> Result<Applied, Error>
         runtimes: Vec::new(),
         destination: None,
         successor: None,
+        judged: None,
     };
     commit(host, &effects, ["migrate.decided", "migrate.committed"])
 }
@@ -192,16 +199,19 @@ fn commit(host: &Host, effects: &EffectSet, [before, after]: [&str; 2]) -> Resul
 pub(crate) fn write_all(host: &Host, commands: &[(Entity, Transition)]) -> Result<Vec<TransitionOutcome>, Error> {
     let mut outcomes = Vec::with_capacity(commands.len());
     let mut prepared = Vec::new();
+    let shadows = Shadows::of(host);
     for (entity, command) in commands {
         let lifecycle = host.lifecycle(entity)?;
         validate(&lifecycle, command)?;
-        outcomes.push(match effects(host, &lifecycle, entity, command, &Beside::NOTHING)? {
-            Prepared::Outcome(outcome) => Some(outcome),
-            Prepared::Effects(effects) => {
-                prepared.push(*effects);
-                None
-            }
-        });
+        outcomes.push(
+            match effects(host, &shadows, &lifecycle, (entity, command), &Beside::NOTHING)? {
+                Prepared::Outcome(outcome) => Some(outcome),
+                Prepared::Effects(effects) => {
+                    prepared.push(*effects);
+                    None
+                }
+            },
+        );
     }
     crash::point("transition.decided");
     let applied = if prepared.is_empty() {
@@ -243,9 +253,9 @@ enum Prepared {
 /// Judges a command; what it comes to without a write is told at once, with its audit row.
 fn effects(
     host: &Host,
+    shadows: &Shadows<'_>,
     lifecycle: &Lifecycle,
-    entity: &Entity,
-    command: &Transition,
+    (entity, command): (&Entity, &Transition),
     beside: &Beside<'_>,
 ) -> Result<Prepared, Error> {
     let mut change = match admitted(host, lifecycle, entity, command)? {
@@ -264,10 +274,29 @@ fn effects(
                 event.details["guarded"] = guarded;
             }
             // The audit row of a refusal is committed before the answer.
-            host.store().record(&[event], beside.runtimes)?;
+            match shadows.judged((entity, command), beside.end, refused(&refusal.code)) {
+                None => host.store().record(&[event], beside.runtimes)?,
+                Some((judged, difference)) => {
+                    let events: Vec<AdminEvent> = [event].into_iter().chain(difference).collect();
+                    host.store().record_judged(&events, beside.runtimes, &judged)?;
+                }
+            }
             return Ok(Prepared::Outcome(TransitionOutcome::Rejected(refusal)));
         }
     };
+    if let Some(end) = beside.end {
+        change.row.guarded = end.kept.clone();
+    }
+    let recorded = Answer::Applied {
+        status: change.row.status.clone(),
+        code: change.row.reason.code.clone(),
+    };
+    let judged = shadows
+        .judged((entity, command), beside.end, recorded)
+        .map(|(judged, difference)| {
+            change.admin.extend(difference);
+            judged
+        });
     change.event = event(host, lifecycle, &change)?;
     if let Some(event) = &change.event {
         let (planned, audit) = plan(host, &entity.reference, &entity.notify, event)?;
@@ -279,6 +308,7 @@ fn effects(
         runtimes: beside.runtimes.to_vec(),
         destination: beside.destination.cloned(),
         successor: beside.successor.cloned(),
+        judged,
     })))
 }
 

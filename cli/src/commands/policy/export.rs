@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use runwarden_host::model::RaisedLimits;
 use runwarden_host::provenance::{Exported, KeyId, Signature, layout};
 use runwarden_host::store::Signed;
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ pub(crate) struct Written {
 /// Writes.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Written> {
     let host = context.read_or_create()?;
-    let subject = find::component(&host, &args.policy)?;
+    let subject = find::component(&host, &args.policy, &RaisedLimits::default())?;
     let unknown = || Failure::usage(format!("`{}` is not installed", args.policy));
     let bytes = host.store().component_bytes(&subject.digest)?;
     let bytes = bytes.ok_or_else(|| unknown().hint("`runwarden policy install` takes a file in first"))?;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle};
-use runwarden_host::policy::{Inspected, inspect, select};
+use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
+use runwarden_host::policy::{Inspected, Limits, inspect, select};
 use runwarden_host::provenance::{KeyId, PublicKey};
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::{examine, trust};
+use runwarden_host::verbs::{examine, limits_for, trust};
 use runwarden_host::{Error, Host};
 use serde_json::{Value, json};
 
@@ -34,6 +34,10 @@ pub(super) struct Subject {
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
     pub(super) warnings: Vec<String>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// Which of that is raised for it.
+    pub(super) raised: RaisedLimits,
     /// Who signed it, of what is installed.
     pub(super) signers: Vec<Signer>,
 }
@@ -138,10 +142,15 @@ impl Subject {
 }
 
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
-pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
+/// Limits can be raised for a file.
+pub(super) fn component(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Subject> {
     let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
     if is_file {
-        return in_file(host, Path::new(word));
+        return in_file(host, Path::new(word), raised);
+    }
+    if !raised.is_empty() {
+        let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
+        return Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"));
     }
     let digest = installed(host, word)?;
     by_digest(host, &digest, word)
@@ -214,7 +223,8 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         None => Says::Handler(host.policies().handler(digest)?.ok_or_else(unknown)?),
     };
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
-    let inspected = inspect(&bytes, host.policies().limits())?;
+    let limits = host.policies().limits_of(digest)?;
+    let inspected = inspect(&bytes, limits)?;
     let signers = Signer::all(host)?.into_iter();
     let signers = signers.filter(|(signed, _)| signed == digest).map(|(_, signer)| signer);
     Ok(Subject {
@@ -223,13 +233,16 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         size_bytes: bytes.len(),
         inspected,
         warnings: Vec::new(),
+        limits,
+        raised: host.store().raised_limits(digest)?,
         signers: signers.collect(),
     })
 }
 
-fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
+fn in_file(host: &Host, path: &Path, raised: &RaisedLimits) -> Outcome<Subject> {
     let bytes = read(path)?;
-    let candidate = examine(host, &bytes)?;
+    let candidate = examine(host, &bytes, raised)?;
+    let (limits, raised) = limits_for(host, &candidate.digest, raised)?;
     Ok(Subject {
         says: match candidate.descriptor {
             Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),
@@ -239,6 +252,8 @@ fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
         warnings: candidate.warnings.iter().map(finding_line).collect(),
+        limits,
+        raised,
         signers: Vec::new(),
     })
 }

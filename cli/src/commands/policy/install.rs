@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use runwarden_host::model::{Described, Fields};
-use runwarden_host::verbs::{Activating, Installed, Offer, install};
+use runwarden_host::verbs::{Activating, Installed, Installing, Offer, install};
 use serde_json::{Value, json};
 
+use super::limits::LimitArgs;
 use super::offer::{offered, trusted};
 use crate::context::{Context, operator};
 use crate::errors::{Outcome, finding_line};
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     /// Why it is put in force
     #[arg(long, value_name = "T", requires = "activate", help_heading = "Activation")]
     reason: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -34,10 +37,15 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy install ./strict_play.wasm
   runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'
   runwarden policy install ./mail.wasm
+  runwarden policy install ./ticket.wasm --memory 128MiB --wall 1s
   runwarden policy install ./from-a-registry
 
-A handler is installed in the same way; `runwarden notify add` binds it. A signature that comes with a component must be by
-a key of [policies.keys] in your own settings; with `require_signature = true` in [policies], there must be one.";
+A handler is installed in the same way; `runwarden notify add` binds it. A limit
+that is raised is raised for this component alone, for as long as it is installed: the engines
+of other languages want that. Installing it again raises more.
+
+A signature that comes with a component must be by a key of [policies.keys] in your own
+settings; with `require_signature = true` in [policies], there must be one.";
 
 /// What was installed.
 pub(crate) struct Done(Installed);
@@ -51,15 +59,18 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
         .reason
         .clone()
         .unwrap_or_else(|| "activated at installation".to_owned());
-    let activating = args.activate.then(|| Activating {
-        parameters: Fields::new(),
-        reason,
-    });
+    let installing = Installing {
+        raised: args.limits.raised(),
+        activating: args.activate.then(|| Activating {
+            parameters: Fields::new(),
+            reason,
+        }),
+    };
     let offer = Offer {
         bytes: &offered.bytes,
         signatures: &offered.signatures,
     };
-    Ok(Done(install(&host, &offer, activating.as_ref(), &trust, &operator())?))
+    Ok(Done(install(&host, &offer, &installing, &trust, &operator())?))
 }
 
 impl Report for Done {

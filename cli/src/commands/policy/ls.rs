@@ -4,6 +4,7 @@ use runwarden_host::verbs::{Held, installed};
 use serde_json::{Value, json};
 
 use super::find::Signer;
+use super::limits::raised_words;
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Column, Page, Report, Style, Table, Text};
@@ -62,6 +63,7 @@ impl Report for Listing {
                 "signed_by": signers.iter().map(Signer::json).collect::<Vec<_>>(),
                 "installed_at": record.installed_at.to_rfc3339(),
                 "source": record.source,
+                "raised": record.raised,
             })
         };
         self.0.iter().map(entry).collect()
@@ -69,6 +71,7 @@ impl Report for Listing {
 
     fn text(&self, page: &Page) -> Text {
         let is_any_signed = self.0.iter().any(|(_, signers)| !signers.is_empty());
+        let is_any_raised = self.0.iter().any(|(held, _)| !held.record.raised.is_empty());
         let mut columns = vec![
             Column::kept("KIND"),
             Column::kept("POLICY"),
@@ -79,6 +82,9 @@ impl Report for Listing {
         ];
         if is_any_signed {
             columns.push(Column::expendable("SIGNED BY", 3));
+        }
+        if is_any_raised {
+            columns.push(Column::expendable("RAISED LIMITS", 5));
         }
         let mut table = Table::new(&columns);
         for (held, signers) in &self.0 {
@@ -98,6 +104,9 @@ impl Report for Listing {
             ];
             if is_any_signed {
                 row.push(Text::of(signers.join(", ")));
+            }
+            if is_any_raised {
+                row.push(Text::of(raised_words(&record.raised)));
             }
             table.row(row);
         }

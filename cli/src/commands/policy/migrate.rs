@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use runwarden_host::Host;
-use runwarden_host::model::{Entity, MoveOrders, StatusMapping};
+use runwarden_host::model::{Entity, MoveOrders, RaisedLimits, StatusMapping};
 use runwarden_host::verbs::{Counted, Doing, KeptGroup, Migrated, Migration, MovedGroup, known_kind, migrate};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
     } else {
         format!("{kind}@{}", args.to)
     };
-    let subject = find::component(&host, &words)?;
+    let subject = find::component(&host, &words, &RaisedLimits::default())?;
     if subject.kind() != kind {
         let message = format!(
             "{}@{} is for {}, not for {kind}",

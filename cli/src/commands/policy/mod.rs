@@ -1,25 +1,30 @@
-//! `policy`: what is installed, what it allows, and which one is in force.
+//! `policy`: what is installed, what it allows, which one is in force, and how one is written.
 
 mod activate;
+mod build;
 mod export;
 mod find;
 mod install;
 mod keygen;
+mod language;
+pub(crate) mod limits;
 mod ls;
 mod matrix;
 mod migrate;
+mod new;
 mod offer;
 mod rm;
 mod rollback;
 mod show;
 mod sign;
+mod template;
 mod wit;
 
 use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate, roll back and migrate policies; install handlers
+/// Show, install, activate, roll back, migrate and write policies; install and write handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,6 +45,8 @@ enum Command {
     Rollback(rollback::Args),
     Rm(rm::Args),
     Sign(sign::Args),
+    New(new::Args),
+    Build(build::Args),
     Wit(wit::Args),
 }
 
@@ -57,6 +64,8 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
         Command::Sign(args) => report(context, sign::execute(&args)),
+        Command::New(args) => report(context, new::execute(&args)),
+        Command::Build(args) => report(context, build::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

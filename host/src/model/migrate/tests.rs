@@ -7,7 +7,7 @@
 
 use super::super::samples;
 use super::*;
-use crate::model::{Descriptor, Field, FieldKind, Queued, Stage};
+use crate::model::{Descriptor, Field, FieldKind, Fields, Queued, Stage};
 
 /// The bundled policy of leased work, of that version.
 fn descriptor(version: &str) -> Descriptor {
@@ -21,6 +21,7 @@ fn pin(version: &str) -> PolicyPin {
         name: "schedule_run".to_owned(),
         version: version.to_owned(),
         digest: format!("digest of {version}"),
+        parameters: Fields::new(),
     }
 }
 

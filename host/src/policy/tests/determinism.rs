@@ -11,7 +11,7 @@ use super::guests::prepared;
 use crate::policy::calls::Callable;
 use crate::policy::engine::engine;
 use crate::policy::instance::link;
-use crate::policy::{Limits, Policies, PolicyFault, engines_made};
+use crate::policy::{InstallError, Limits, Policies, PolicyFault, engines_made};
 
 /// Set for the child that runs one test in a process of its own.
 const ALONE: &str = "RUNWARDEN_TEST_ALONE";
@@ -29,11 +29,11 @@ fn the_same_call_uses_the_same_fuel_and_gives_the_same_answer() {
 #[test]
 fn the_least_fuel_that_is_enough_is_always_the_same() {
     let component = Component::new(engine().unwrap(), hostile(Mode::Honest)).unwrap();
-    let pre = link(&component).unwrap();
+    let linked = link(&component).unwrap();
     let with = |fuel| {
         Callable::new(
             "gadget",
-            &pre,
+            &linked,
             Limits {
                 fuel,
                 ..Limits::DEFAULT
@@ -47,7 +47,7 @@ fn the_least_fuel_that_is_enough_is_always_the_same() {
             let fuel = u64::midpoint(short, enough);
             match with(fuel) {
                 Ok(_) => enough = fuel,
-                Err(PolicyFault::OutOfFuel { .. }) => short = fuel,
+                Err(InstallError::Fault(PolicyFault::OutOfFuel { .. })) => short = fuel,
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -74,10 +74,10 @@ fn a_command_that_reads_descriptors_makes_no_engine() {
     store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
     let directory = tempfile::tempdir().unwrap();
     let policies = Policies::new(Arc::new(store.into_store()), directory.path(), Limits::DEFAULT);
-    let lifecycle = policies.lifecycle(bundled.digest).unwrap().unwrap();
-    assert!(policies.installed(bundled.digest).unwrap().is_some());
+    assert!(policies.lifecycle(bundled.digest).unwrap().is_some());
+    let installed = policies.installed(bundled.digest).unwrap().unwrap();
+    assert!(installed.pin.parameters.is_empty());
     assert!(policies.active(bundled.kind).unwrap().is_none());
-    assert!(policies.parameters(&lifecycle, bundled.digest).unwrap().is_empty());
     assert!(!policies.exports(bundled.digest, "guard").unwrap());
     assert!(crate::policy::inspect(bundled.component, Limits::DEFAULT).is_ok());
     assert_eq!(engines_made(), 0);

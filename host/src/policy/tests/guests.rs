@@ -106,6 +106,7 @@ impl Installed {
             artifacts_missing: &[],
             last_output: b"bye\n",
             by_table: Some(&by_table),
+            of_row: None,
             surroundings: &Surroundings::default(),
         };
         self.policies.verdict(&pin(mode), &asked)
@@ -156,5 +157,6 @@ fn pin(mode: Mode) -> PolicyPin {
         name: "gadget".to_owned(),
         version: "1.0.0".to_owned(),
         digest: digest(mode),
+        parameters: Fields::new(),
     }
 }

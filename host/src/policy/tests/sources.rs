@@ -51,3 +51,13 @@ fn one_module_knows_wasmtime() {
     assert_eq!(with("Component::deserialize("), ["policy/code.rs"]);
     assert_eq!(with("Engine::new("), ["policy/engine.rs"]);
 }
+
+#[test]
+fn each_line_of_the_wit_is_known_to_its_own_directory_alone() {
+    let mut named = with("bindings::exports::");
+    named.extend(with("bindings::runwarden::"));
+    assert!(
+        !named.is_empty() && named.iter().all(|path| path.starts_with("policy/wit_0_1/")),
+        "{named:?}"
+    );
+}

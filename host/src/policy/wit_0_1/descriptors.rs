@@ -1,4 +1,4 @@
-//! Between WIT 0.1 and the model: the adapter of this WIT line. Nothing behind it knows a WIT version.
+//! What components of this line say of themselves, as the model has it.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use super::bindings::exports::runwarden::notify::notifier;
 use super::bindings::exports::runwarden::policy::lifecycle as wit;
 use super::bindings::runwarden::types::types as shared;
 use crate::model::{
-    Actor, Cascade, DeliveryRule, Descriptor, DurationMs, Edge, Entity, ExecutionRule, Extension, Field, FieldKind,
-    Fields, Finding, HandlerDescriptor, HealthThreshold, HistoryRow, KillRow, LeaseRule, Migration, Outcome, Parameter,
-    Reads, Reason, ReasonCode, RetrySchedule, SameStatus, Severity, Status, StatusMapping, VerdictRow,
+    Cascade, DeliveryRule, Descriptor, DurationMs, Edge, ExecutionRule, Extension, Field, FieldKind, Finding,
+    HandlerDescriptor, HealthThreshold, KillRow, LeaseRule, Migration, Outcome, Parameter, Reads, ReasonCode,
+    RetrySchedule, SameStatus, Severity, Status, StatusMapping, VerdictRow,
 };
 
 /// Gathers what cannot be read while the rest is read.
@@ -21,7 +21,7 @@ struct Reader {
 ///
 /// # Errors
 /// Every value that is no word or no JSON, with its place.
-pub(super) fn descriptor(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding>> {
+pub(super) fn policy(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding>> {
     let mut reader = Reader::default();
     let read = &mut reader;
     let descriptor = Descriptor {
@@ -69,7 +69,7 @@ pub(super) fn descriptor(raw: wit::Descriptor) -> Result<Descriptor, Vec<Finding
 /// The canonical descriptor of what a handler described.
 ///
 /// # Errors
-/// As [`descriptor`].
+/// As [`policy`].
 pub(super) fn handler(raw: notifier::Descriptor) -> Result<HandlerDescriptor, Vec<Finding>> {
     let mut reader = Reader::default();
     let read = &mut reader;
@@ -161,14 +161,10 @@ impl Reader {
     }
 
     fn same_status(&mut self, word: &str) -> SameStatus {
-        match word {
-            "append" => SameStatus::Append,
-            "reject" => SameStatus::Reject,
-            _ => {
-                self.problem("same_status", format!("`{word}` is neither append nor reject"));
-                SameStatus::Reject
-            }
-        }
+        SameStatus::from_word(word).unwrap_or_else(|| {
+            self.problem("same_status", format!("`{word}` is neither append nor reject"));
+            SameStatus::Reject
+        })
     }
 
     fn kind(&mut self, place: &str, word: &str) -> FieldKind {
@@ -219,14 +215,11 @@ impl Reader {
     }
 
     fn kill(&mut self, raw: wit::KillRow) -> KillRow {
-        let cascade = match raw.cascade.as_str() {
-            "recursive" => Cascade::Recursive,
-            "always" => Cascade::Always,
-            word => {
-                self.problem("kill.cascade", format!("`{word}` is neither recursive nor always"));
-                Cascade::Recursive
-            }
-        };
+        let cascade = Cascade::from_word(&raw.cascade).unwrap_or_else(|| {
+            let message = format!("`{}` is neither recursive nor always", raw.cascade);
+            self.problem("kill.cascade", message);
+            Cascade::Recursive
+        });
         KillRow {
             killable: raw.killable,
             goes_to: raw.goes_to,
@@ -324,91 +317,5 @@ impl Reader {
             last_output_bytes: raw.last_output_bytes,
             ext: self.ext("reads", raw.ext),
         }
-    }
-}
-
-/// Fields as a component reads them.
-pub(super) fn named(fields: &Fields) -> Vec<shared::NamedJson> {
-    fields
-        .iter()
-        .map(|(name, value)| shared::NamedJson {
-            name: name.clone(),
-            json: value.to_string(),
-        })
-        .collect()
-}
-
-/// Fields as a component wrote them.
-///
-/// # Errors
-/// The name of the first value that is no JSON.
-pub(super) fn fields(named: Vec<shared::NamedJson>) -> Result<Fields, String> {
-    let pair = |named: shared::NamedJson| match serde_json::from_str(&named.json) {
-        Ok(value) => Ok((named.name, value)),
-        Err(error) => Err(format!("field `{}` is no JSON value: {error}", named.name)),
-    };
-    named.into_iter().map(pair).collect()
-}
-
-pub(super) fn reason(reason: &Reason) -> shared::Reason {
-    shared::Reason {
-        code: reason.code.clone(),
-        summary: reason.summary.clone(),
-        evidence: reason.evidence.iter().map(ToString::to_string).collect(),
-    }
-}
-
-pub(super) fn actor(actor: &Actor) -> shared::Actor {
-    shared::Actor {
-        kind: actor.kind.clone(),
-        id: actor.id.clone(),
-    }
-}
-
-/// An entity as a component reads it; tags only if the descriptor asked for them.
-pub(super) fn entity(entity: &Entity, reads: &Reads) -> shared::Entity {
-    let tags = entity.tags.iter().filter(|_| reads.tags);
-    shared::Entity {
-        kind: entity.reference.kind.clone(),
-        id: entity.reference.id.clone(),
-        status: entity.status.clone(),
-        version: entity.version,
-        reason: reason(&entity.reason),
-        fields: named(&entity.all_fields()),
-        tags: tags
-            .map(|(key, value)| shared::Tag {
-                key: key.clone(),
-                value: value.clone(),
-            })
-            .collect(),
-        created_at: entity.created_at.as_ms(),
-        updated_at: entity.updated_at.as_ms(),
-        root: entity.root.clone().unwrap_or_else(|| entity.reference.id.clone()),
-        generation: entity.generation,
-        chain_parent: entity.chain_parent.clone(),
-        ext: Vec::new(),
-    }
-}
-
-pub(super) fn child(entity: &Entity) -> shared::Child {
-    shared::Child {
-        kind: entity.reference.kind.clone(),
-        id: entity.reference.id.clone(),
-        status: entity.status.clone(),
-        terminal: entity.terminal,
-        success: entity.success,
-        ext: Vec::new(),
-    }
-}
-
-pub(super) fn history_row(row: &HistoryRow) -> shared::HistoryRow {
-    shared::HistoryRow {
-        previous_status: row.previous_status.clone(),
-        status: row.status.clone(),
-        version: row.version,
-        reason: reason(&row.reason),
-        actor: actor(&row.actor),
-        at: row.at.as_ms(),
-        ext: Vec::new(),
     }
 }

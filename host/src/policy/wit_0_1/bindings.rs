@@ -1,4 +1,4 @@
-//! Bindings of WIT 0.1, generated: the only types of it in the host. [`super::convert`] turns them into the model's.
+//! Bindings of WIT 0.1, generated: the only types of it in the host.
 //!
 //! The world named here exists for the generator alone. No component is instantiated as a world: each exported interface
 //! is found by its name and version, so that optional ones may be absent.

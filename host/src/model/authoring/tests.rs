@@ -1,0 +1,104 @@
+//! Tables of what ships give what ships, and every mistake is told where it is.
+
+use super::{Problem, author};
+use crate::model::{Descriptor, Severity};
+
+/// A small table that is sound.
+const POST: &str = r#"
+kind = "post"
+version = "1.0.0"
+summary = "A post."
+
+[[status]]
+name = "draft"
+summary = "Being written."
+initial = "post.draft.created"
+
+[[status]]
+name = "published"
+summary = "Read by everybody."
+success = true
+
+[[edge]]
+from = "draft"
+to = "published"
+actors = ["agent", "operator"]
+requires = "reviewer"
+guards = ["words"]
+
+[fields]
+words = "integer"
+reviewer = { kind = "text", summary = "Who read it." }
+
+[codes]
+post.draft.created = "Was begun."
+"post.published.ok" = "Was read, and found good."
+"#;
+
+fn read(text: &str) -> Descriptor {
+    let authored = author(text).unwrap_or_else(|problems| panic!("{}", lines(&problems)));
+    assert_eq!(authored.warnings, []);
+    authored.descriptor
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let line = |problem: &Problem| {
+        let Problem {
+            line, column, message, ..
+        } = problem;
+        format!("{line}:{column}: {message}")
+    };
+    problems.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The sound table with one text in place of another, and all that is told of it.
+#[track_caller]
+fn check(from: &str, to: &str, told: &[&str]) {
+    assert!(POST.contains(from), "{from}");
+    let problems = author(&POST.replacen(from, to, 1)).map(|authored| authored.warnings);
+    let problems = problems.expect_err("it is wrong");
+    assert_eq!(lines(&problems), told.join("\n"));
+}
+
+#[test]
+fn a_table_of_what_ships_is_what_ships() {
+    let tables = [
+        (
+            include_str!("tests/run.toml"),
+            include_str!("../../../../policies/lifecycle/run/descriptor.json"),
+        ),
+        (
+            include_str!("tests/schedule_run.toml"),
+            include_str!("../../../../policies/lifecycle/schedule-run-v2/descriptor.json"),
+        ),
+    ];
+    for (table, ships) in tables {
+        let ships: Descriptor = serde_json::from_str(ships).expect("it ships");
+        pretty_assertions(&read(table), &ships);
+    }
+}
+
+/// Compares line by line, so that a failure shows the one that differs.
+#[track_caller]
+fn pretty_assertions(found: &Descriptor, expected: &Descriptor) {
+    let [found_lines, expected_lines] = [found, expected].map(|descriptor| format!("{descriptor:#?}"));
+    for (found, expected) in found_lines.lines().zip(expected_lines.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_small_table_has_what_it_says_and_no_more() {
+    let post = read(POST);
+    assert_eq!((post.name.as_str(), post.fields.len()), ("post", 2));
+    assert_eq!(post.fields[0].name, "words", "in the order of the text");
+    assert_eq!(post.reason_codes[0].code, "post.draft.created");
+    assert!(post.statuses[1].terminal, "a success is an end");
+    let edge = &post.edges[0];
+    assert_eq!(edge.actors, ["agent", "operator"]);
+    assert_eq!(
+        (&edge.required_patch[..], &edge.required_guards[..]),
+        (&["reviewer".to_owned()][..], &["words".to_owned()][..])
+    );
+}
