@@ -41,6 +41,7 @@ mod outbox;
 mod outbox_rules;
 mod plug;
 mod policies;
+mod provenance;
 mod pruning;
 mod queueing;
 mod reading;
