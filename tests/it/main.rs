@@ -63,6 +63,7 @@ mod stops;
 mod stores;
 mod terminal;
 mod tidy;
+mod tongues;
 mod unconfirmed;
 mod usage;
 mod vectors;
