@@ -64,7 +64,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
     let raised = args.limits.raised().or(&language.raised());
     let candidate = examine(&host, &component, &raised)?;
     let warnings = match table {
-        None => candidate.warnings.iter().map(finding_line).collect(),
+        None => candidate.findings.iter().map(finding_line).collect(),
         Some(table) => {
             if candidate.descriptor != Described::Policy(Box::new(table.descriptor)) {
                 let message = "the component that was built does not say what the table says";
