@@ -80,7 +80,10 @@ impl Project {
     fn made(tongue: Tongue, name: &str, make: impl FnOnce(&Home, &Path)) -> Option<Self> {
         let tools = toolchains().join(tongue.word()).join(tongue.place());
         let Ok(tools) = tools.canonicalize() else {
-            let missing = format!("no tools of {tongue:?} in {}: .ci/toolchains fetches them", tools.display());
+            let missing = format!(
+                "no tools of {tongue:?} in {}: .ci/toolchains fetches them",
+                tools.display()
+            );
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{missing}");
             eprintln!("not tested: {missing}");
             return None;
@@ -100,7 +103,9 @@ impl Project {
     fn build(&self) -> String {
         let cache = toolchains().join("cache");
         let arguments = ["policy", "build", &self.directory.to_string_lossy(), "--json"];
-        let answer = self.home.run_with(&arguments, &[("ZIG_GLOBAL_CACHE_DIR", &cache.to_string_lossy())]);
+        let answer = self
+            .home
+            .run_with(&arguments, &[("ZIG_GLOBAL_CACHE_DIR", &cache.to_string_lossy())]);
         let built = answer.exits(0).document();
         built["path"].as_str().expect("a path").to_owned()
     }
@@ -126,7 +131,12 @@ impl Project {
 
     /// Puts the component to a table of cases, which it must keep.
     fn keeps(&self, component: &str, cases: &Path) {
-        keeps(&self.home, component, cases, if self.tongue == Tongue::Python { LARGE } else { &[] });
+        keeps(
+            &self.home,
+            component,
+            cases,
+            if self.tongue == Tongue::Python { LARGE } else { &[] },
+        );
     }
 }
 
@@ -215,9 +225,18 @@ fn the_example_in_python_is_built_by_hand_and_keeps_its_cases() {
     let Some(project) = Project::example(Tongue::Python, "python-policy") else {
         return;
     };
-    project.home.done(&["policy", "wit", &project.directory.join("wit").to_string_lossy()]);
+    project
+        .home
+        .done(&["policy", "wit", &project.directory.join("wit").to_string_lossy()]);
     copy(&root().join("cli/templates/python/kit"), &project.directory.join("kit"));
-    let tool = [".venv/bin/componentize-py", "--quiet", "--wit-path", "wit", "--world", "component"];
+    let tool = [
+        ".venv/bin/componentize-py",
+        "--quiet",
+        "--wit-path",
+        "wit",
+        "--world",
+        "component",
+    ];
     project.passes(&[&tool[..], &["bindings", "build/bindings"]].concat());
     project.passes_natively();
     let paths = ["--python-path", ".", "--python-path", "kit"];
@@ -249,7 +268,14 @@ fn what_policy_new_begins_in_python_passes_its_tests() {
         let Some(project) = Project::begun(Tongue::Python, options) else {
             return;
         };
-        let tool = [".venv/bin/componentize-py", "--quiet", "--wit-path", "wit", "--world", "component"];
+        let tool = [
+            ".venv/bin/componentize-py",
+            "--quiet",
+            "--wit-path",
+            "wit",
+            "--world",
+            "component",
+        ];
         project.passes(&[&tool[..], &["bindings", "build/bindings"]].concat());
         project.passes_natively();
     }
@@ -259,12 +285,18 @@ fn what_policy_new_begins_in_python_passes_its_tests() {
 /// program writes.
 #[test]
 fn the_bindings_for_c_name_every_interface_of_their_world() {
-    for (part, interfaces) in [("policy", &["lifecycle.describe", "guard.evaluate"][..]), ("handler", &["notifier.plan"])] {
+    for (part, interfaces) in [
+        ("policy", &["lifecycle.describe", "guard.evaluate"][..]),
+        ("handler", &["notifier.plan"]),
+    ] {
         let kit = root().join("cli/templates/c/kit").join(part);
         let bindings = std::fs::read_to_string(kit.join("component.c")).expect("bindings");
         for interface in interfaces {
             let (interface, function) = interface.split_once('.').expect("a function");
-            assert!(bindings.contains(&format!("/{interface}@0.1.0#{function}")), "{part}: {interface}");
+            assert!(
+                bindings.contains(&format!("/{interface}@0.1.0#{function}")),
+                "{part}: {interface}"
+            );
         }
     }
 }
