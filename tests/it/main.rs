@@ -64,6 +64,7 @@ mod stops;
 mod stores;
 mod terminal;
 mod tidy;
+mod tongues;
 mod trying;
 mod unconfirmed;
 mod usage;
