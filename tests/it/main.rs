@@ -12,6 +12,7 @@ mod containment;
 mod crashes;
 mod delivering;
 mod doctoring;
+mod drawing;
 mod engines;
 mod entities;
 mod examples;
