@@ -1,11 +1,12 @@
 //! What users and scripts learn of a failure: the one place where errors become a code, words and hints.
 
-use runwarden_host::model::{Finding, Severity};
+use runwarden_host::model::{Finding, Limit};
 use runwarden_host::policy::{InstallError, PolicyFault};
 use runwarden_host::store::StoreError;
 use runwarden_host::{Error, Use};
 use serde_json::{Value, json};
 
+use crate::commands::policy::limits::option;
 use crate::exit::Exit;
 
 /// A command that failed: nothing it was to do was done, unless its message says so.
@@ -154,6 +155,7 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let failure = Failure::new(Exit::CONFLICT, "in_use", said);
     let words = |used: &Use| match used {
         Use::InForce => "it is the active one of its kind".to_owned(),
+        Use::Shadow(kind) => format!("it judges {kind} beside the active one"),
         Use::Pinned(1) => "1 entity is pinned to it".to_owned(),
         Use::Pinned(many) => format!("{many} entities are pinned to it"),
         Use::Bound(name) => format!("the binding {name} names it"),
@@ -163,6 +165,9 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let failure = uses.iter().fold(failure, |failure, used| failure.cause(words(used)));
     match uses.first() {
         Some(Use::Bound(name)) => failure.hint(format!("`runwarden notify rm {name}` takes the binding away")),
+        Some(Use::Shadow(kind)) => {
+            failure.hint(format!("`runwarden policy shadow {kind} --stop --reason T` ends that"))
+        }
         Some(Use::Kept(_) | Use::Owed(_)) => failure.hint("wait until it was told, then remove the component"),
         _ => failure.hint("`runwarden policy ls` shows what is active and what is in use"),
     }
@@ -195,14 +200,27 @@ fn of_store(error: &StoreError, said: String) -> Failure {
 fn of_fault(fault: &PolicyFault, said: String) -> Failure {
     match fault {
         PolicyFault::Store { source, .. } => of_store(source, said),
-        _ => Failure::new(Exit::REJECTED, "policy_fault", said)
-            .hint("`runwarden policy rollback KIND` puts the policy before it back in force"),
+        _ => {
+            let failure = Failure::new(Exit::REJECTED, "policy_fault", said)
+                .hint("`runwarden policy rollback KIND` puts the policy before it back in force");
+            raising(fault.limit()).into_iter().fold(failure, Failure::hint)
+        }
     }
+}
+
+/// How a limit is raised for the component that reached it.
+fn raising(limit: Option<Limit>) -> Option<String> {
+    let option = option(limit?);
+    Some(format!(
+        "if you trust it with more, `runwarden policy install FILE {option} …` raises that for this component alone"
+    ))
 }
 
 fn of_install(error: &InstallError, said: String) -> Failure {
     let failure = Failure::new(Exit::UNUSABLE, "unusable", said);
+    let failure = raising(error.limit()).into_iter().fold(failure, Failure::hint);
     match error {
+        InstallError::TooLarge { .. } => failure,
         InstallError::Unusable(findings) => findings
             .iter()
             .fold(failure, |failure, finding| failure.cause(finding_line(finding)))
@@ -213,9 +231,5 @@ fn of_install(error: &InstallError, said: String) -> Failure {
 
 /// A finding as one line.
 pub(crate) fn finding_line(finding: &Finding) -> String {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    format!("{severity}: {}: {}", finding.place, finding.message)
+    format!("{}: {}: {}", finding.severity.word(), finding.place, finding.message)
 }

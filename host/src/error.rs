@@ -115,6 +115,8 @@ pub enum Error {
 pub enum Use {
     /// It is the policy in force for its kind.
     InForce,
+    /// It judges this kind beside the policy in force.
+    Shadow(String),
     /// So many entities are pinned to it.
     Pinned(i64),
     /// The binding of this name means it.

@@ -1,6 +1,6 @@
-//! Builds every policy and handler as a component and writes the tables of their bytes.
+//! Builds every policy and handler as a component and writes the tables of their bytes, and the frame of a table's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -29,7 +29,8 @@ fn main() {
         let package = |(directory, ..): &(&str, &str, &str)| format!("runwarden-{prefix}-{directory}");
         table.iter().map(package).collect()
     };
-    let packages = [packages("policy", POLICIES), packages("handler", HANDLERS)].concat();
+    let table = vec!["runwarden-policy-table".to_owned()];
+    let packages = [packages("policy", POLICIES), packages("handler", HANDLERS), table].concat();
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let build = nested_cargo::Build {
         packages: &packages,
@@ -43,7 +44,8 @@ fn main() {
         Ok(components) => components,
         Err(error) => nested_cargo::fail(&error),
     };
-    let (policies, handlers) = components.split_at(POLICIES.len());
+    let (policies, others) = components.split_at(POLICIES.len());
+    let (handlers, table) = others.split_at(HANDLERS.len());
     let mut entries = String::new();
     for ((directory, kind, version), component) in POLICIES.iter().zip(policies) {
         entries += &entry(&format!("lifecycle/{directory}"), [kind, kind, version], component);
@@ -54,11 +56,48 @@ fn main() {
         entries += &entry(&format!("notify/{name}"), [name, kind, version], component);
     }
     write("handlers.rs", &entries);
+    frame(&std::fs::read(&table[0]).expect("the component was just built"));
 }
 
 fn write(file: &str, entries: &str) {
+    std::fs::write(out(file), format!("&[\n{entries}]\n")).expect("write the table");
+}
+
+fn out(file: &str) -> PathBuf {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    std::fs::write(Path::new(&out).join(file), format!("&[\n{entries}]\n")).expect("write the table");
+    Path::new(&out).join(file)
+}
+
+/// Writes what stands before and after the one core module of a component, without names and other notes.
+fn frame(component: &[u8]) {
+    const HEADER_BYTES: usize = 8;
+    const CUSTOM: u8 = 0;
+    const CORE_MODULE: u8 = 1;
+    let (header, mut rest) = component.split_at(HEADER_BYTES);
+    let mut parts = vec![header.to_vec()];
+    while let [kind, after @ ..] = rest {
+        let (length, content) = number(after);
+        let section = rest.len() - content.len() + length;
+        match *kind {
+            CUSTOM => {}
+            CORE_MODULE => parts.push(Vec::new()),
+            _ => parts.last_mut().expect("there is one").extend(&rest[..section]),
+        }
+        rest = &rest[section..];
+    }
+    let [before, after] = parts.as_slice() else {
+        panic!("the table's component has one core module");
+    };
+    std::fs::write(out("table_before.bin"), before).expect("write the frame");
+    std::fs::write(out("table_after.bin"), after).expect("write the frame");
+}
+
+/// A number in seven bits to the byte, the lowest first, and what follows it.
+fn number(bytes: &[u8]) -> (usize, &[u8]) {
+    let last = bytes.iter().position(|byte| byte & 0x80 == 0).expect("a number ends");
+    let digits = bytes[..=last].iter().rev();
+    let value = digits.fold(0, |value, byte| value << 7 | usize::from(byte & 0x7F));
+    (value, &bytes[last + 1..])
 }
 
 /// The entry of the component in a directory below `policies`, with its name, kind and version.

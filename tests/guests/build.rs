@@ -6,7 +6,12 @@ use std::path::Path;
 const GUESTS: &[(&str, &str)] = &[
     ("runwarden-guest-hostile", "HOSTILE"),
     ("runwarden-guest-hostile-handler", "HOSTILE_HANDLER"),
+    ("runwarden-example-agent", "AGENT"),
+    ("runwarden-example-ci-job", "CI_JOB"),
+    ("runwarden-example-cost-budget", "COST_BUDGET"),
     ("runwarden-example-session-paused", "SESSION_PAUSED"),
+    ("runwarden-example-strict-play", "STRICT_PLAY"),
+    ("runwarden-example-two-person-approval", "TWO_PERSON_APPROVAL"),
     ("runwarden-guest-review", "REVIEW"),
 ];
 

@@ -2,14 +2,12 @@
 
 mod moment;
 mod pairs;
-mod signal;
 mod since;
 mod size;
 
 pub(crate) use moment::moment;
 pub(crate) use pairs::{actor, evidence, json_pair, lenient_pair, object, progress, text_pair};
-pub(crate) use signal::signal;
 pub(crate) use since::since;
 pub(crate) use size::size;
 
-pub(crate) use runwarden_host::model::parse_duration as duration;
+pub(crate) use runwarden_host::model::{parse_duration as duration, parse_signal as signal};

@@ -28,7 +28,8 @@ pub struct HistoryRow {
     pub policy_digest: String,
     /// What the caller added.
     pub metadata: Value,
-    /// The call of the guard that admitted it: component, request and decision. Null when none was asked.
+    /// What its policy was asked: the call of the guard that admitted it, or what was seen of the end that it tells, with
+    /// the call of the verdict function if there was one. Null when nothing was.
     pub guarded: Value,
 }
 

@@ -82,6 +82,16 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Integer,
+        Self::Number,
+        Self::Text,
+        Self::Boolean,
+        Self::Timestamp,
+        Self::Json,
+    ];
+
     /// The kind in a sentence such as "takes …".
     pub const fn words(self) -> &'static str {
         match self {
@@ -94,17 +104,21 @@ impl FieldKind {
         }
     }
 
+    /// The word that a descriptor says it with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Text => "text",
+            Self::Boolean => "boolean",
+            Self::Timestamp => "timestamp",
+            Self::Json => "json",
+        }
+    }
+
     /// The kind named by a descriptor's word.
     pub fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "text" => Self::Text,
-            "boolean" => Self::Boolean,
-            "timestamp" => Self::Timestamp,
-            "json" => Self::Json,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|known| known.word() == word)
     }
 }
 
@@ -150,6 +164,23 @@ pub enum SameStatus {
     Append,
     /// Rejected.
     Reject,
+}
+
+impl SameStatus {
+    /// The word that a descriptor says it with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Append => "append",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// What a descriptor's word says.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Append, Self::Reject]
+            .into_iter()
+            .find(|known| known.word() == word)
+    }
 }
 
 /// What the host writes for a process that it runs as this kind.
@@ -230,6 +261,23 @@ pub enum Cascade {
     Recursive,
     /// Always.
     Always,
+}
+
+impl Cascade {
+    /// The word that a descriptor says it with.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Recursive => "recursive",
+            Self::Always => "always",
+        }
+    }
+
+    /// What a descriptor's word says.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Recursive, Self::Always]
+            .into_iter()
+            .find(|known| known.word() == word)
+    }
 }
 
 /// What a kill writes.

@@ -24,6 +24,18 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 8] = [
+        Self::Exit,
+        Self::Signal,
+        Self::Oom,
+        Self::Timeout,
+        Self::Kill,
+        Self::Hangup,
+        Self::HostRestarted,
+        Self::Unobserved,
+    ];
+
     /// The word kept in the field `cause`.
     pub const fn word(self) -> &'static str {
         match self {
@@ -40,17 +52,21 @@ impl Cause {
 
     /// The cause a word names.
     pub fn from_word(word: &str) -> Option<Self> {
-        let all = [
-            Self::Exit,
-            Self::Signal,
-            Self::Oom,
-            Self::Timeout,
-            Self::Kill,
-            Self::Hangup,
-            Self::HostRestarted,
-            Self::Unobserved,
-        ];
-        all.into_iter().find(|cause| cause.word() == word)
+        Self::ALL.into_iter().find(|cause| cause.word() == word)
+    }
+}
+
+impl Cause {
+    /// The ending that has this cause, as far as a cause tells it: of a kill, the gentler one.
+    pub const fn ending(self) -> Ending {
+        match self {
+            Self::Kill => Ending::Killed,
+            Self::Timeout => Ending::TimedOut,
+            Self::Hangup => Ending::HungUp,
+            Self::Oom => Ending::OutOfMemory,
+            Self::HostRestarted => Ending::HostRestarted,
+            Self::Exit | Self::Signal | Self::Unobserved => Ending::Natural,
+        }
     }
 }
 
@@ -68,6 +84,9 @@ pub enum Evidence {
 }
 
 impl Evidence {
+    /// What verdict rows can ask for.
+    pub const ASKED: [Self; 3] = [Self::Present, Self::WantedAndAbsent, Self::ArtifactMissing];
+
     /// The word that verdict rows use; none for "not wanted", which no row can ask for.
     pub const fn word(self) -> Option<&'static str> {
         match self {
@@ -80,9 +99,7 @@ impl Evidence {
 
     /// The evidence a verdict row's word names.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Present, Self::WantedAndAbsent, Self::ArtifactMissing]
-            .into_iter()
-            .find(|e| e.word() == Some(word))
+        Self::ASKED.into_iter().find(|e| e.word() == Some(word))
     }
 }
 
@@ -123,6 +140,39 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// The word kept with the row that tells the end.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Natural => "natural",
+            Self::OutOfMemory => "oom",
+            Self::TimedOut => "timed_out",
+            Self::HungUp => "hung_up",
+            Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
+            Self::ParentGone => "parent_gone",
+            Self::Killed => "killed",
+            Self::KilledByForce => "killed_by_force",
+            Self::HostRestarted => "host_restarted",
+        }
+    }
+
+    /// The ending that a word names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [
+            Self::Natural,
+            Self::OutOfMemory,
+            Self::TimedOut,
+            Self::HungUp,
+            Self::Interrupted,
+            Self::Terminated,
+            Self::ParentGone,
+            Self::Killed,
+            Self::KilledByForce,
+            Self::HostRestarted,
+        ];
+        all.into_iter().find(|ending| ending.word() == word)
+    }
+
     /// Whether no stop of ours led to it.
     pub const fn is_its_own(self) -> bool {
         matches!(self, Self::Natural | Self::OutOfMemory)

@@ -49,7 +49,7 @@ impl Reason {
     }
 }
 
-/// The policy version an entity was created under and keeps.
+/// The policy version an entity was created under and keeps, with what an operator had set for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyPin {
     /// The policy's name.
@@ -58,6 +58,9 @@ pub struct PolicyPin {
     pub version: String,
     /// SHA-256 of the component, in hexadecimal.
     pub digest: String,
+    /// What was set at the activation it was created under; what was not set has its default.
+    #[serde(default)]
+    pub parameters: Fields,
 }
 
 /// Fields that have a column of their own, because an index, a constraint or the host needs them. They read and are
@@ -191,6 +194,33 @@ pub struct Entity {
 }
 
 impl Entity {
+    /// The first version of an entity that has nothing yet: neither status nor reason, fields nor labels.
+    pub(crate) fn new(reference: Reference, policy: PolicyPin, now: Timestamp) -> Self {
+        Self {
+            row: 0,
+            reference,
+            name: None,
+            status: String::new(),
+            terminal: false,
+            success: false,
+            version: 1,
+            reason: Reason::default(),
+            policy,
+            fields: Fields::new(),
+            structural: Structural::default(),
+            tags: Tags::new(),
+            unique_key: None,
+            fence: 0,
+            queued: None,
+            root: None,
+            generation: 0,
+            chain_parent: None,
+            notify: Value::Null,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
     /// The value of a companion field; null when it has none.
     pub fn field(&self, name: &str) -> Value {
         self.structural

@@ -19,6 +19,7 @@ pub(super) fn entity(kind: &str, status: &str) -> Entity {
             name: kind.to_owned(),
             version: "1.0.0".to_owned(),
             digest: "d".to_owned(),
+            parameters: Fields::new(),
         },
         fields: Fields::new(),
         structural: Structural::default(),

@@ -41,9 +41,40 @@ pub fn signal_name(number: i64) -> String {
     found.map_or_else(|| format!("signal {number}"), |(name, _)| format!("SIG{name}"))
 }
 
+/// Reads a signal: `TERM`, `SIGTERM`, `sigterm` or `15`.
+///
+/// # Errors
+/// Says why the word is none.
+pub fn parse_signal(word: &str) -> Result<i32, String> {
+    const NUMBER_MAX: i32 = 64;
+    if let Ok(number) = word.parse::<i32>() {
+        return if (1..=NUMBER_MAX).contains(&number) {
+            Ok(number)
+        } else {
+            Err("no signal has that number".to_owned())
+        };
+    }
+    let upper = word.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let found = SIGNALS.iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, number)| *number)
+        .ok_or_else(|| "write a signal's name or number, such as TERM or 15".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_is_read_by_name_or_number() {
+        for word in ["TERM", "SIGTERM", "sigterm", "15"] {
+            assert_eq!(parse_signal(word), Ok(15), "{word}");
+        }
+        for bad in ["", "0", "65", "-9", "SIG", "NOPE"] {
+            assert!(parse_signal(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_signal_has_a_name_or_a_number() {

@@ -55,6 +55,7 @@ fn entity(lifecycle: &Lifecycle, status: &str) -> Entity {
         name: "p".to_owned(),
         version: "1.0.0".to_owned(),
         digest: "d".to_owned(),
+        parameters: Fields::new(),
     };
     let mut command = Create::new(lifecycle.kind(), "e", Actor::new("system", "test"));
     command.reason.code = lifecycle.descriptor().reason_codes[0].code.clone();

@@ -71,6 +71,11 @@ impl Cache {
         Ok(component)
     }
 
+    /// Whether code of the component is kept, as far as can be told without reading it.
+    pub(super) fn holds(&self, engine: &Engine, digest: &str) -> bool {
+        self.directory.join(entry_name(engine, digest)).exists()
+    }
+
     /// Keeps code that was compiled for another reason, so that the first call of the component need not compile it.
     pub(super) fn keep(&self, engine: &Engine, digest: &str, code: &Code) {
         let path = self.directory.join(entry_name(engine, digest));

@@ -10,10 +10,11 @@ use super::fault::{InstallError, PolicyFault};
 use super::instance::{CallState, Linked, classify, classify_start, store};
 use super::limits::Limits;
 use super::line::Adapter;
+use super::ready::Usage;
 use super::text::line;
 use crate::model::{
-    Actor, Descriptor, DurationMs, Entity, Fields, HandlerDescriptor, Health, HistoryRow, Lifecycle, Outcome, Reason,
-    Signs, Structural, Timestamp,
+    Actor, Descriptor, DurationMs, Entity, Fields, HandlerDescriptor, Health, HistoryRow, Lifecycle, Mapped, Outcome,
+    PolicyPin, Reason, Signs, Structural, Timestamp,
 };
 
 /// What is done before any function is called, for messages.
@@ -25,6 +26,7 @@ pub(super) const DESCRIBE_HANDLER: &str = "notifier.describe";
 pub(super) const GUARD: &str = "guard.evaluate";
 pub(super) const VERDICT: &str = "execution.verdict";
 pub(super) const ASSESS: &str = "health.assess";
+pub(super) const MAP: &str = "migrate.map";
 pub(super) const PLAN: &str = "notifier.plan";
 
 /// A component ready to be called.
@@ -33,8 +35,8 @@ pub(super) struct Callable<'a> {
     pub(super) label: &'a str,
     pub(super) linked: &'a Linked,
     pub(super) limits: Limits,
-    /// Fuel that the last call used.
-    pub(super) spent: Cell<u64>,
+    /// What the last call used.
+    pub(super) used: Cell<Usage>,
 }
 
 /// What a call may see beside the entity.
@@ -102,6 +104,8 @@ pub struct VerdictRequest<'a> {
     pub last_output: &'a [u8],
     /// What the table says.
     pub by_table: Option<&'a Outcome>,
+    /// For the run of queued work: which start of that it was, and how many are left.
+    pub of_row: Option<(i64, i64)>,
     /// What it may see.
     pub surroundings: &'a Surroundings,
 }
@@ -130,13 +134,24 @@ pub struct HealthRequest<'a> {
     pub surroundings: &'a Surroundings,
 }
 
+/// What a mapping function is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct MapRequest<'a> {
+    /// The entity as read.
+    pub entity: &'a Entity,
+    /// The policy that it is under.
+    pub from: &'a PolicyPin,
+    /// What it may see.
+    pub surroundings: &'a Surroundings,
+}
+
 impl<'a> Callable<'a> {
     pub(super) fn new(label: &'a str, linked: &'a Linked, limits: Limits) -> Self {
         Self {
             label,
             linked,
             limits,
-            spent: Cell::new(0),
+            used: Cell::default(),
         }
     }
 
@@ -182,6 +197,12 @@ impl<'a> Callable<'a> {
         self.answer(ASSESS).assessment(answer)
     }
 
+    /// Asks where an entity of another policy goes. The answer is a status and fields of this one, or a fault.
+    pub(super) fn map(&self, lifecycle: &Lifecycle, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        let answer = (self.adapter().map)(self, &lifecycle.descriptor().reads, asked)?;
+        self.answer(MAP).mapping(answer, lifecycle)
+    }
+
     /// Runs one call in a store of its own, for an adapter.
     pub(super) fn run<G, R>(
         &self,
@@ -192,7 +213,10 @@ impl<'a> Callable<'a> {
         let (guest, mut store) = self.enter(function, load)?;
         let answered = call(guest, &mut store).map_err(|error| classify(&store, function, &error));
         let left = store.get_fuel().expect("the engine counts fuel");
-        self.spent.set(self.limits.fuel.saturating_sub(left));
+        self.used.set(Usage {
+            fuel: self.limits.fuel.saturating_sub(left),
+            memory_bytes: store.data().memory_bytes(),
+        });
         answered
     }
 

@@ -5,7 +5,7 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 use super::fault::InstallError;
 use super::limits::Limits;
 use super::line::Line;
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Function, Severity};
 
 /// The interfaces, of every WIT line, that a component may export.
 const EXPORTS: [&str; 6] = [
@@ -47,6 +47,12 @@ pub struct Inspected {
 }
 
 impl Inspected {
+    /// The optional functions of a policy that it has.
+    pub fn functions(&self) -> Vec<Function> {
+        let exported = |function: &Function| self.exports(function.interface());
+        Function::ALL.into_iter().filter(exported).collect()
+    }
+
     /// Whether the interface is exported, `guard` for `runwarden:policy/guard`.
     pub fn exports(&self, interface: &str) -> bool {
         self.exports
@@ -62,8 +68,10 @@ impl Inspected {
 /// that a policy or handler exports, a WIT version that this host does not speak.
 pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> {
     if bytes.len() > limits.component_bytes {
-        let message = format!("{} bytes, at most {} are admitted", bytes.len(), limits.component_bytes);
-        return Err(InstallError::problem("size", message));
+        return Err(InstallError::TooLarge {
+            bytes: bytes.len(),
+            limit_bytes: limits.component_bytes,
+        });
     }
     if wasmtime::Engine::detect_precompiled(bytes).is_some() {
         let message = "compiled code: it would be run unchecked, so only components are admitted";

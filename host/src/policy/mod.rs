@@ -12,6 +12,7 @@
 //! or handler makes no engine ([`engines_made`] counts).
 
 mod answers;
+mod beside;
 mod cache;
 mod calls;
 mod code;
@@ -23,7 +24,9 @@ mod instance;
 mod limits;
 mod line;
 mod plan;
+mod ready;
 mod registry;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -31,14 +34,16 @@ mod unjudged;
 mod wit_0_1;
 
 pub use crate::model::sha256_hex;
-pub use calls::{GuardRequest, HealthRequest, Judged, Surroundings, VerdictRequest};
+pub use calls::{GuardRequest, HealthRequest, Judged, MapRequest, Surroundings, VerdictRequest};
 pub use code::{Code, compile, compile_here};
 pub use engine::engines_made;
+pub(crate) use fault::COMPILATION;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;
 pub use inspect::{Export, Inspected, inspect};
-pub use install::{Candidate, prepare};
+pub use install::{Candidate, findings, prepare, prepare_on_trial};
 pub(crate) use limits::COMPILE_THREADS;
 pub use limits::{CompileLimits, Limits};
+pub use ready::{Ready, Trial, Usage};
 pub(crate) use registry::version_key;
 pub use registry::{Policies, Selected, select};

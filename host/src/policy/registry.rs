@@ -9,26 +9,27 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
 use super::instance::{Linked, link};
 use super::limits::Limits;
+use super::ready::Ready;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin, filled,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch, PolicyPin,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
 /// The policies of one store.
 pub struct Policies {
     store: Arc<dyn Store>,
-    cache: Cache,
+    pub(super) cache: Cache,
     limits: Limits,
-    lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
+    pub(super) lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
     handlers: Mutex<HashMap<String, Arc<HandlerDescriptor>>>,
-    linked: Mutex<HashMap<String, Linked>>,
+    pub(super) linked: Mutex<HashMap<String, Linked>>,
 }
 
 /// The policy in force for a kind.
@@ -38,8 +39,6 @@ pub struct Selected {
     pub pin: PolicyPin,
     /// Its graph.
     pub lifecycle: Arc<Lifecycle>,
-    /// Parameters as set at activation.
-    pub parameters: Fields,
 }
 
 impl Policies {
@@ -56,9 +55,18 @@ impl Policies {
         }
     }
 
-    /// What a component may use in one call.
+    /// What a component may use in one call, unless limits were raised for it.
     pub const fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// What an installed component may use in one call. It is read each time: whoever raises a limit need not restart what
+    /// is serving.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn limits_of(&self, digest: &str) -> Result<Limits, StoreError> {
+        Ok(self.limits.raised(&self.store.raised_limits(digest)?))
     }
 
     /// The graph of an installed policy, by digest. None when there is no policy of that digest.
@@ -119,18 +127,39 @@ impl Policies {
         let Some(activation) = self.store.activations(kind)?.into_iter().next() else {
             return Ok(None);
         };
-        let Some(mut selected) = self.installed(&activation.digest)? else {
-            return Ok(None);
-        };
-        selected.parameters = activation.parameters;
-        Ok(Some(selected))
+        self.under(&activation.digest, activation.parameters)
     }
 
-    /// An installed policy, by digest.
+    /// An installed policy, by digest, with the parameters of its newest activation; none are set when it never had one.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn installed(&self, digest: &str) -> Result<Option<Selected>, StoreError> {
+        let Some(lifecycle) = self.lifecycle(digest)? else {
+            return Ok(None);
+        };
+        let mut activations = if lifecycle.descriptor().parameters.is_empty() {
+            Vec::new()
+        } else {
+            self.store.activations(lifecycle.kind())?
+        };
+        activations.retain(|activation| activation.digest == digest);
+        let newest = activations.into_iter().next();
+        self.under(
+            digest,
+            newest.map(|activation| activation.parameters).unwrap_or_default(),
+        )
+    }
+
+    /// The policy that an entity is pinned to.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn pinned(&self, pin: &PolicyPin) -> Result<Option<Selected>, StoreError> {
+        self.under(&pin.digest, pin.parameters.clone())
+    }
+
+    fn under(&self, digest: &str, parameters: Fields) -> Result<Option<Selected>, StoreError> {
         let Some(lifecycle) = self.lifecycle(digest)? else {
             return Ok(None);
         };
@@ -139,27 +168,9 @@ impl Policies {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
             digest: digest.to_owned(),
+            parameters,
         };
-        Ok(Some(Selected {
-            pin,
-            lifecycle,
-            parameters: Fields::new(),
-        }))
-    }
-
-    /// The parameters in force for entities of a component: those of its newest activation, defaults filled in.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn parameters(&self, lifecycle: &Lifecycle, digest: &str) -> Result<Fields, StoreError> {
-        let declared = &lifecycle.descriptor().parameters;
-        if declared.is_empty() {
-            return Ok(Fields::new());
-        }
-        let activations = self.store.activations(lifecycle.kind())?;
-        let set = activations.into_iter().find(|activation| activation.digest == digest);
-        let set = set.map(|activation| activation.parameters).unwrap_or_default();
-        Ok(filled(declared, &set))
+        Ok(Some(Selected { pin, lifecycle }))
     }
 
     /// Whether the component exports the optional interface: `guard`, `execution`, `health`, `migrate`.
@@ -178,7 +189,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller refuses.
     pub fn guard(&self, pin: &PolicyPin, asked: GuardRequest<'_>) -> Result<Option<(String, String)>, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.guard(lifecycle, asked))
+        self.ready(pin)?.guard(asked)
     }
 
     /// Asks the verdict function of a pinned policy what an ending means.
@@ -186,7 +197,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller writes the rule's "verdict failed".
     pub fn verdict(&self, pin: &PolicyPin, asked: &VerdictRequest<'_>) -> Result<Judged, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.verdict(lifecycle, asked))
+        self.ready(pin)?.verdict(asked)
     }
 
     /// Asks the health function of a pinned policy how an entity is.
@@ -194,7 +205,15 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller says that health is not known.
     pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
-        self.with(pin, |callable, lifecycle| callable.assess(lifecycle, asked))
+        self.ready(pin)?.assess(asked)
+    }
+
+    /// Asks the mapping function of a policy where an entity of another one goes.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the entity where it is.
+    pub fn map(&self, pin: &PolicyPin, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        self.ready(pin)?.map(asked)
     }
 
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
@@ -212,11 +231,9 @@ impl Policies {
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
         let linked = self.linked(label, &handler.digest)?;
-        let limits = Limits {
-            wall: self.limits.wall.min(left),
-            ..self.limits
-        };
-        Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
+        let limits = self.limits_of(&handler.digest).map_err(from_store(label))?;
+        let ready = Ready::new(label.clone(), descriptor, linked, limits).within(left);
+        ready.plan(handler, envelope)
     }
 
     /// Keeps the code of a component that was compiled to be checked, so that its first call need not compile it in this
@@ -227,21 +244,21 @@ impl Policies {
         }
     }
 
-    /// Makes the policy callable and calls it.
-    fn with<R>(
-        &self,
-        pin: &PolicyPin,
-        call: impl FnOnce(&Callable<'_>, &Lifecycle) -> Result<R, PolicyFault>,
-    ) -> Result<R, PolicyFault> {
+    /// An installed policy, ready to be asked.
+    ///
+    /// # Errors
+    /// It is not installed, or cannot be loaded.
+    pub(super) fn ready(&self, pin: &PolicyPin) -> Result<Ready<Lifecycle>, PolicyFault> {
         let label = format!("{}@{}", pin.name, pin.version);
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let linked = self.linked(&label, &pin.digest)?;
-        call(&Callable::new(&label, &linked, self.limits), &lifecycle)
+        let limits = self.limits_of(&pin.digest).map_err(from_store(&label))?;
+        Ok(Ready::new(label, lifecycle, linked, limits))
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.
-    fn linked(&self, label: &str, digest: &str) -> Result<Linked, PolicyFault> {
+    pub(super) fn linked(&self, label: &str, digest: &str) -> Result<Linked, PolicyFault> {
         if let Some(known) = lock(&self.linked).get(digest) {
             return Ok(known.clone());
         }
@@ -277,7 +294,7 @@ fn absent(label: &str) -> PolicyFault {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // What is behind it is a cache: whole after every insertion, whatever panicked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

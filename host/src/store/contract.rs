@@ -21,8 +21,8 @@ use super::{
     RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 use crate::model::{
-    AdminEvent, Entity, Event, EventId, KeyUse, NewEntity, Place, ProcessIdentity, Reference, Runtime, RuntimeKind,
-    RuntimeState,
+    AdminEvent, Entity, Event, EventId, Fields, KeyUse, Limit, NewEntity, Place, ProcessIdentity, RaisedLimits,
+    Reference, Runtime, RuntimeKind, RuntimeState,
 };
 
 /// A store to be checked, empty but for the component of [`samples::install`].
@@ -38,7 +38,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 32] = [
+    let promises: [fn(&Subject); 33] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -62,6 +62,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         the_inventory_tells_what_is_not_stopped,
         a_runtime_is_added_to_what_has_not_ended_and_runs_nowhere_else,
         components_are_counted_activated_and_kept_while_in_use,
+        what_was_set_for_a_policy_stays_with_the_entity_until_its_pin_moves,
         a_removed_component_can_come_back,
         the_data_version_changes_with_every_commit,
         many_callers_all_get_their_own_answer,
@@ -1011,6 +1012,30 @@ fn components_are_counted_activated_and_kept_while_in_use(subject: &Subject) {
     assert_eq!(store.component_bytes("absent").unwrap(), None);
 }
 
+fn what_was_set_for_a_policy_stays_with_the_entity_until_its_pin_moves(subject: &Subject) {
+    let store = &*subject.store;
+    let set = |limit: i64| Fields::from_iter([("limit".to_owned(), json!(limit))]);
+    let mut new = new_entity(store, "run", "pinned");
+    new.entity.policy.parameters = set(500);
+    let made = created(store, &new);
+    let kept = |entity: &Entity| store.load(&entity.reference.id).unwrap().unwrap().policy.parameters;
+    assert_eq!((&made.policy.parameters, kept(&made)), (&set(500), set(500)));
+    assert_eq!(kept(&make(store, "bare")), Fields::new());
+    let mut again = activation("run", DIGEST);
+    again.parameters = set(900);
+    assert!(
+        store
+            .activate(&again, &admin_event("policy_activated", DIGEST))
+            .unwrap()
+    );
+    assert_eq!(store.apply(&change(store, &made, "running")).unwrap(), Applied::Written);
+    assert_eq!(kept(&made), set(500), "another activation reaches nobody who is there");
+    let mut moved = change(store, &store.load("pinned").unwrap().unwrap(), "running");
+    moved.change.after.policy.parameters = set(900);
+    assert_eq!(store.apply(&moved).unwrap(), Applied::Written);
+    assert_eq!(kept(&made), set(900));
+}
+
 fn a_removed_component_can_come_back(subject: &Subject) {
     let store = &*subject.store;
     let event = admin_event("policy_removed", "second");
@@ -1060,6 +1085,24 @@ fn a_removed_component_can_come_back(subject: &Subject) {
         (found.active, found.installed_at, found.name.as_str()),
         (true, moment(77), "run-policy")
     );
+    // But for limits that are raised with it; where none is, they stay, and go with it.
+    let raised = |fuel| [(Limit::Fuel, fuel)].into_iter().collect::<RaisedLimits>();
+    for (given, kept) in [
+        (raised(1), raised(1)),
+        (RaisedLimits::default(), raised(1)),
+        (raised(2), raised(2)),
+    ] {
+        second.record.raised = given;
+        store.install(&[second.clone()], &[], &[]).unwrap();
+        assert_eq!(store.raised_limits("second").unwrap(), kept);
+        let listed = store
+            .components()
+            .unwrap()
+            .into_iter()
+            .find(|record| record.digest == "second");
+        assert_eq!(listed.unwrap().raised, kept);
+    }
+    assert_eq!(store.raised_limits("absent").unwrap(), RaisedLimits::default());
     let absent = activation("run", "absent");
     assert!(store.install(&[component("run", "third")], &[absent], &[]).is_err());
     assert_eq!(store.components().unwrap().len(), 2);

@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::{
     Acknowledged, Activation, AdminQuery, Applied, Backlog, Belongings, Binding, Boot, Component, ComponentRecord,
     Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage,
-    KeptSchedule, Lookup, NewRun, Occurrence, OldRows, Outbox, Outline, Owed, Queue, QueueSetup, QueueState,
-    ReadyQuery, Removed, Renewal, RenewalDelays, Renewed, Rows, RuntimeAdded, RuntimeUpdate, Schedules, Scope,
-    StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
+    Judged, Judging, KeptSchedule, Lookup, NewRun, Occurrence, OldRows, Outbox, Outline, Owed, PageBack, Queue,
+    QueueSetup, QueueState, ReadyQuery, Removed, Renewal, RenewalDelays, Renewed, Rows, RuntimeAdded, RuntimeUpdate,
+    Schedules, Scope, Shadow, StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
-    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
-    Resource, Runtime, Stage, Timestamp,
+    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned,
+    RaisedLimits, Reference, Resource, Runtime, Stage, Timestamp,
 };
 
 /// When a call fails.
@@ -138,6 +138,7 @@ impl<S: Store> Store for FaultyStore<S> {
         activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;
         components() -> Vec<ComponentRecord>;
+        raised_limits(digest: &str) -> RaisedLimits;
         descriptor(digest: &str) -> Option<String>;
         component_bytes(digest: &str) -> Option<Vec<u8>>;
         activations(kind: &str) -> Vec<Activation>;
@@ -172,6 +173,18 @@ impl<S: Store> Outbox for FaultyStore<S> {
         pending(consumer: &str, limit: usize) -> Option<Vec<(EventId, Value)>>;
         acknowledge(consumer: &str, event_id: &str, at: Timestamp) -> Acknowledged;
         retire_consumer(name: &str, at: Timestamp, event: &AdminEvent) -> bool;
+    }
+}
+
+impl<S: Store> Judging for FaultyStore<S> {
+    calls! {
+        history_back(page: &PageBack) -> Vec<(i64, HistoryRow)>;
+        audit_back(page: &PageBack) -> Vec<AdminEvent>;
+        shadow(kind: &str) -> Option<Shadow>;
+        shadows() -> Vec<Shadow>;
+        put_shadow(shadow: &Shadow, event: &AdminEvent) -> bool;
+        drop_shadow(kind: &str, event: &AdminEvent) -> bool;
+        record_judged(events: &[AdminEvent], runtimes: &[RuntimeUpdate], judged: &Judged) -> ();
     }
 }
 

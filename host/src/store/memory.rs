@@ -2,6 +2,7 @@
 //!
 //! One lock, one copy of everything, look-ups by walking. Nothing is kept when it is dropped.
 
+mod judging;
 mod outbox;
 mod queue;
 mod schedules;
@@ -14,11 +15,11 @@ use serde_json::Value;
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope,
-    Store, StoreError, Upkeep, Work,
+    Shadow, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
-    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, Reference, Resource, Runtime,
-    Timestamp,
+    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, RaisedLimits, Reference, Resource,
+    Runtime, Timestamp,
 };
 
 /// A store in memory.
@@ -50,6 +51,8 @@ struct State {
     resources_made: i64,
     components: Vec<Kept>,
     activations: Vec<Activation>,
+    /// By kind.
+    shadows: BTreeMap<String, Shadow>,
     outbox: outbox::Kept,
     queue: queue::Kept,
     schedules: schedules::Kept,
@@ -128,12 +131,13 @@ impl State {
         kept.map(|kept| &kept.component)
     }
 
-    fn pin(&self, digest: &str) -> Result<PolicyPin, StoreError> {
+    fn pin(&self, wanted: &PolicyPin) -> Result<PolicyPin, StoreError> {
+        let digest = &wanted.digest;
         let record = &self.installed(digest).ok_or_else(|| not_installed(digest))?.record;
         Ok(PolicyPin {
             name: record.name.clone(),
             version: record.version.clone(),
-            digest: digest.to_owned(),
+            ..wanted.clone()
         })
     }
 
@@ -144,6 +148,12 @@ impl State {
             .rev()
             .find(|activation| activation.kind == record.kind);
         newest.is_some_and(|activation| activation.digest == record.digest)
+    }
+
+    fn put_in_force(&mut self, activation: &Activation) {
+        self.activations.push(activation.clone());
+        self.shadows
+            .retain(|kind, shadow| *kind != activation.kind || shadow.digest != activation.digest);
     }
 
     fn in_use(&self, digest: &str) -> i64 {
@@ -169,7 +179,8 @@ impl State {
     }
 
     fn append(&mut self, row: &HistoryRow, event: Option<&Event>) -> Result<(), StoreError> {
-        self.pin(&row.policy_digest)?;
+        let digest = &row.policy_digest;
+        self.installed(digest).ok_or_else(|| not_installed(digest))?;
         self.history_made += 1;
         let envelope = event.map(|event| event.envelope.clone());
         self.history.insert(self.history_made, (row.clone(), envelope));
@@ -267,7 +278,7 @@ impl State {
     fn add(&mut self, entity: &Entity, row: &HistoryRow, event: Option<&Event>) -> Result<Entity, StoreError> {
         let entity = Entity {
             row: i64::try_from(self.ids.len() + 1).unwrap_or(i64::MAX),
-            policy: self.pin(&entity.policy.digest)?,
+            policy: self.pin(&entity.policy)?,
             ..entity.clone()
         };
         self.key_is_free(&entity)?;
@@ -349,6 +360,9 @@ impl State {
             self.note_health(health);
         }
         self.record(&change.admin);
+        if let Some(judged) = &effects.judged {
+            self.count_judged(judged);
+        }
         self.update_runtimes(&effects.runtimes);
         if let Some((place, command_digest)) = key {
             let (entity, id, version) = (after.row, after.reference.id.clone(), change.row.version);
@@ -385,14 +399,20 @@ impl State {
             notify: fixed.notify,
             queued: after_queued(fixed.queued, change.after.queued.as_ref()),
             created_at: fixed.created_at,
-            policy: self.pin(&change.after.policy.digest)?,
+            policy: self.pin(&change.after.policy)?,
             ..change.after.clone()
         })
     }
 
     fn install(&mut self, component: &Component) {
         let digest = &component.record.digest;
-        if self.installed(digest).is_none() {
+        let raised = &component.record.raised;
+        let is_present = |kept: &&mut Kept| kept.installed && kept.component.record.digest == *digest;
+        if let Some(kept) = self.components.iter_mut().find(is_present) {
+            if !raised.is_empty() {
+                kept.component.record.raised = raised.clone();
+            }
+        } else {
             let fresh = Kept {
                 component: component.clone(),
                 installed: true,
@@ -717,7 +737,7 @@ impl Store for MemoryStore {
             for activation in activations {
                 let digest = &activation.digest;
                 state.installed(digest).ok_or_else(|| not_installed(digest))?;
-                state.activations.push(activation.clone());
+                state.put_in_force(activation);
             }
             state.record(events);
             Ok(Step::Wrote(()))
@@ -729,7 +749,7 @@ impl Store for MemoryStore {
             if state.installed(&activation.digest).is_none() {
                 return Ok(Step::WroteNothing(false));
             }
-            state.activations.push(activation.clone());
+            state.put_in_force(activation);
             state.record(std::slice::from_ref(event));
             Ok(Step::Wrote(true))
         })
@@ -738,7 +758,8 @@ impl Store for MemoryStore {
     fn remove_component(&self, digest: &str, event: &AdminEvent) -> Result<bool, StoreError> {
         self.commit(|state| {
             let found = state.installed(digest);
-            if found.is_none_or(|found| state.is_active(&found.record) || state.in_use(digest) > 0) {
+            let is_shadow = state.shadows.values().any(|shadow| shadow.digest == digest);
+            if found.is_none_or(|found| is_shadow || state.is_active(&found.record) || state.in_use(digest) > 0) {
                 return Ok(Step::WroteNothing(false));
             }
             for kept in &mut state.components {
@@ -762,6 +783,14 @@ impl Store for MemoryStore {
             }
         });
         Ok(records.collect())
+    }
+
+    fn raised_limits(&self, digest: &str) -> Result<RaisedLimits, StoreError> {
+        let state = self.state();
+        let found = state.installed(digest);
+        Ok(found
+            .map(|component| component.record.raised.clone())
+            .unwrap_or_default())
     }
 
     fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError> {

@@ -10,6 +10,7 @@ pub mod samples;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 mod fault;
+mod judging;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 mod outbox;
@@ -23,6 +24,7 @@ mod sqlite;
 pub use error::StoreError;
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{FaultyStore, PlannedFault, When};
+pub use judging::{Judged, JudgedCounts, Judging, PageBack, Shadow};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
@@ -38,11 +40,11 @@ pub use records::{
 pub use schedules::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering};
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, RaisedLimits, Reference, Resource, Runtime};
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
-pub trait Store: Outbox + Queue + Schedules {
+pub trait Store: Judging + Outbox + Queue + Schedules {
     /// The store's own random name, of which event ids are made; drawn once when the store is made.
     fn name(&self) -> &str;
 
@@ -180,7 +182,8 @@ pub trait Store: Outbox + Queue + Schedules {
     fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError>;
 
     /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
-    /// commit. Adding a component that is there already changes nothing.
+    /// commit. A component that is there already gets the limits that are raised with it, where any is, and is else left as
+    /// it is.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -191,13 +194,14 @@ pub trait Store: Outbox + Queue + Schedules {
         events: &[AdminEvent],
     ) -> Result<(), StoreError>;
 
-    /// Makes an installed component the one for entities created later. False when its digest is not installed.
+    /// Makes an installed component the one for entities created later; it judges beside no other then. False when its
+    /// digest is not installed.
     ///
     /// # Errors
     /// The store failed; nothing was written.
     fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError>;
 
-    /// Removes a component that no entity is pinned to and that is not active, and writes the audit row. False when it
+    /// Removes a component that no entity is pinned to, that is not active and no shadow, and writes the audit row. False when it
     /// is in use or not there. History goes on naming its digest.
     ///
     /// # Errors
@@ -209,6 +213,12 @@ pub trait Store: Outbox + Queue + Schedules {
     /// # Errors
     /// The store cannot be read.
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError>;
+
+    /// The limits that were raised for a component: none when it is not installed.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn raised_limits(&self, digest: &str) -> Result<RaisedLimits, StoreError>;
 
     /// The canonical descriptor of a component.
     ///

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{HeldLease, NoRoom, Successor};
+use super::{HeldLease, Judged, NoRoom, Successor};
 
 use crate::model::{
-    AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent,
-    Timestamp,
+    AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, RaisedLimits, Reference, Runtime, RuntimeState,
+    StopIntent, Timestamp,
 };
 use crate::model::{Place, ProcessIdentity};
 
@@ -65,6 +65,8 @@ pub struct EffectSet {
     pub destination: Option<DestinationHealth>,
     /// The attempt that follows this one, if the change ends it.
     pub successor: Option<Successor>,
+    /// What a shadow said of the same command.
+    pub judged: Option<Judged>,
 }
 
 /// A write to one runtime row; what is none stays.
@@ -368,6 +370,8 @@ pub struct ComponentRecord {
     pub active: bool,
     /// How many entities are pinned to it.
     pub in_use: i64,
+    /// Limits that an operator raised for it.
+    pub raised: RaisedLimits,
 }
 
 /// That a component became the one for entities created later.

@@ -7,9 +7,9 @@ use super::{
 };
 use crate::model::{
     Actor, AdminEvent, Change, Containment, Destination, Dispatch, DurationMs, Entity, Event, EventId, Fields,
-    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, ProcessIdentity, QUEUE_DEFAULT, Queued, Reason,
-    Reference, Runtime, RuntimeKind, RuntimeState, Stage, StopIntent, Structural, TIMEOUT_DEFAULT, Tags, Timestamp,
-    Transport, sha256_hex,
+    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, ProcessIdentity, QUEUE_DEFAULT, Queued,
+    RaisedLimits, Reason, Reference, Runtime, RuntimeKind, RuntimeState, Stage, StopIntent, Structural,
+    TIMEOUT_DEFAULT, Tags, Timestamp, Transport, sha256_hex,
 };
 
 /// The digest of the component that [`component`] makes.
@@ -33,6 +33,7 @@ pub fn component(kind: &str, digest: &str) -> Component {
         installed_at: moment(0),
         active: false,
         in_use: 0,
+        raised: RaisedLimits::default(),
     };
     Component {
         record,
@@ -81,6 +82,7 @@ pub fn pin() -> PolicyPin {
         name: "run-policy".to_owned(),
         version: "1.0.0".to_owned(),
         digest: DIGEST.to_owned(),
+        parameters: Fields::new(),
     }
 }
 
@@ -209,6 +211,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         runtimes: Vec::new(),
         destination: None,
         successor: None,
+        judged: None,
     }
 }
 

@@ -4,8 +4,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Create, Entity, EnvelopeContext, Event, KeyUse, Lifecycle, NewEntity, create as decide_creation, envelope_of,
-    let_out,
+    Create, Entity, EnvelopeContext, Event, Invalid, KeyUse, Lifecycle, NewEntity, check_given,
+    create as decide_creation, envelope_of, let_out,
 };
 use crate::policy::{Selected, select, sha256_hex};
 use crate::store::{Created, NewRun};
@@ -61,7 +61,27 @@ pub(crate) fn policy_for(host: &Host, kind: &str, policy: Option<&str>) -> Resul
         .find(|record| record.kind == kind);
     let unknown = || Error::UnknownPolicy { word: words.clone() };
     let record = found.ok_or_else(unknown)?;
-    host.policies().installed(&record.digest)?.ok_or_else(unknown)
+    let selected = host.policies().installed(&record.digest)?.ok_or_else(unknown)?;
+    all_set(&selected)?;
+    Ok(selected)
+}
+
+/// A policy that was never put in force lacks the parameters that have no default.
+fn all_set(selected: &Selected) -> Result<(), Invalid> {
+    let descriptor = selected.lifecycle.descriptor();
+    let Some(lacking) = check_given(&descriptor.parameters, &selected.pin.parameters)
+        .into_iter()
+        .next()
+    else {
+        return Ok(());
+    };
+    let label = descriptor.label();
+    let message = format!("parameter `{}` of {label} {}", lacking.place, lacking.message);
+    let hint = format!(
+        "`runwarden policy activate {label} --set {}=VALUE --reason WHY` sets it",
+        lacking.place
+    );
+    Err(Invalid::new("parameter", message, Some(hint)))
 }
 
 /// Makes an entity, with the run that `run` gives for its id.

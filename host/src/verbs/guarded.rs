@@ -1,17 +1,13 @@
-//! Asking a guard, and keeping what it was asked and what it said: a decision that cannot be made again from what was
-//! stored could not be judged by another version of its policy either.
+//! Asking a guard, and keeping what it was asked and what it said.
 
 use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Entity, Found, HistoryRow, Lifecycle, Reads, Refusal, Transition};
-use crate::policy::{GuardRequest, Surroundings, sha256_hex};
+use crate::model::{Entity, Fields, Found, Lifecycle, Refusal, Transition, filled};
+use crate::policy::{GuardRequest, Surroundings};
 use crate::store::{HistoryQuery, Scope};
-
-/// How large the request of a guarded call may be to be kept whole; of a larger one its digest and size are kept. An
-/// entity with a page of fields and its last hundred history rows is well below it.
-const REQUEST_BYTES_MAX: usize = 64 << 10;
+use crate::verbs::kept::{self, KeptGuard};
 
 /// What a guard said, and what is kept of the call.
 pub(super) struct Guarded {
@@ -47,9 +43,9 @@ pub(super) fn ask_guard(
         None => json!({"admitted": true}),
         Some((code, message)) => json!({"admitted": false, "code": code, "message": message}),
     };
-    let asked = asked(&request, &lifecycle.descriptor().reads);
+    let asked = KeptGuard::of(&request, &lifecycle.descriptor().reads);
     Ok(Guarded {
-        record: record(&entity.policy.digest, asked, decision),
+        record: kept::call(&entity.policy.digest, kept::to_value(&asked), decision),
         refusal: refused.map(|(code, message)| Refusal {
             found: Found::of(entity),
             code,
@@ -58,9 +54,20 @@ pub(super) fn ask_guard(
     })
 }
 
-/// What functions of the policy may see beside the entity: what its descriptor asked for, as it is at one moment. The
-/// entity and its history are those of its version, which the write repeats; what was written to it since is left out.
+/// What functions of its policy may see beside the entity, with the parameters in force for it.
 pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) -> Result<Surroundings, Error> {
+    let parameters = filled(&lifecycle.descriptor().parameters, &entity.policy.parameters);
+    surroundings_under(host, lifecycle, entity, parameters)
+}
+
+/// What functions of a policy may see beside an entity: what its descriptor asked for, as it is at one moment. The
+/// entity and its history are those of its version, which the write repeats; what was written to it since is left out.
+pub(super) fn surroundings_under(
+    host: &Host,
+    lifecycle: &Lifecycle,
+    entity: &Entity,
+    parameters: Fields,
+) -> Result<Surroundings, Error> {
     let reads = &lifecycle.descriptor().reads;
     let children = if reads.children {
         host.store().linked(entity, Scope::Children)?
@@ -79,91 +86,10 @@ pub(crate) fn surroundings(host: &Host, lifecycle: &Lifecycle, entity: &Entity) 
         history.retain(|row| row.version <= entity.version);
         history.reverse();
     }
-    let parameters = host.policies().parameters(lifecycle, &entity.policy.digest)?;
     Ok(Surroundings {
         now: host.now(),
         parameters,
         children,
         history,
     })
-}
-
-/// The call as it is kept.
-fn record(component: &str, request: Value, decision: Value) -> Value {
-    let text = request.to_string();
-    let digest = sha256_hex(text.as_bytes());
-    let kept = if text.len() <= REQUEST_BYTES_MAX {
-        request
-    } else {
-        Value::Null
-    };
-    json!({
-        "component": component,
-        "request": kept,
-        "request_bytes": text.len(),
-        "request_digest": digest,
-        "decision": decision,
-    })
-}
-
-/// The request as canonical JSON: what the guard saw, no more, keys sorted, times in milliseconds.
-fn asked(request: &GuardRequest<'_>, reads: &Reads) -> Value {
-    let entity = request.entity;
-    let surroundings = request.surroundings;
-    let tags = reads.tags.then_some(&entity.tags);
-    let child = |child: &Entity| {
-        json!({"ref": child.reference.to_string(), "status": child.status, "terminal": child.terminal,
-               "success": child.success})
-    };
-    let row = |row: &HistoryRow| {
-        json!({"previous_status": row.previous_status, "status": row.status, "version": row.version,
-               "reason": row.reason, "actor": row.actor, "at_ms": row.at.as_ms()})
-    };
-    json!({
-        "entity": {
-            "ref": entity.reference.to_string(),
-            "status": entity.status,
-            "version": entity.version,
-            "reason": entity.reason,
-            "fields": entity.all_fields(),
-            "tags": tags,
-            "created_at_ms": entity.created_at.as_ms(),
-            "updated_at_ms": entity.updated_at.as_ms(),
-            "root": entity.root,
-            "generation": entity.generation,
-            "chain_parent": entity.chain_parent,
-        },
-        "target": request.target,
-        "reason": request.reason,
-        "actor": request.actor,
-        "patch": request.patch,
-        "guards": request.guards,
-        "overridden": request.overridden,
-        "now_ms": surroundings.now.as_ms(),
-        "parameters": surroundings.parameters,
-        "children": surroundings.children.iter().map(child).collect::<Vec<_>>(),
-        "history": surroundings.history.iter().map(row).collect::<Vec<_>>(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_too_large_to_keep_leaves_its_digest_and_its_size() {
-        let fits = "x".repeat(REQUEST_BYTES_MAX - 2);
-        let kept = record("c", json!(fits), json!({"admitted": true}));
-        assert_eq!(
-            (&kept["request"], &kept["request_bytes"]),
-            (&json!(fits), &json!(REQUEST_BYTES_MAX))
-        );
-        let large = record("c", json!(format!("{fits}x")), json!({"admitted": true}));
-        assert_eq!(
-            (&large["request"], &large["request_bytes"]),
-            (&Value::Null, &json!(REQUEST_BYTES_MAX + 1))
-        );
-        assert_eq!(large["request_digest"].as_str().map(str::len), Some(64));
-        assert_eq!(large["decision"], json!({"admitted": true}));
-    }
 }

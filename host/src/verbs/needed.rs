@@ -33,7 +33,10 @@ pub(crate) fn uses(host: &Host, record: &ComponentRecord) -> Result<Vec<Use>, Er
     if record.kind != HANDLER_KIND {
         let in_force = record.active.then_some(Use::InForce);
         let pinned = (record.in_use > 0).then_some(Use::Pinned(record.in_use));
-        return Ok(in_force.into_iter().chain(pinned).collect());
+        let shadow = host.store().shadow(&record.kind)?;
+        let judges = shadow.filter(|shadow| shadow.digest == record.digest);
+        let judges = judges.map(|shadow| Use::Shadow(shadow.kind));
+        return Ok(in_force.into_iter().chain(judges).chain(pinned).collect());
     }
     let mut uses = bound(host, record)?;
     uses.extend(kept(host, record)?);

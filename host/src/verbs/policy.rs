@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, check_given, coerce};
+use crate::model::{
+    Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, RaisedLimits, check_given, coerce,
+};
 use crate::policy::{Candidate, select};
 use crate::store::{Activation, Component, ComponentRecord};
-use crate::verbs::examine::examine;
+use crate::verbs::examine::{examine, limits_for};
 use crate::verbs::needed::uses;
 
 /// A component that was installed.
@@ -22,13 +24,24 @@ pub struct Installed {
     pub activated: bool,
 }
 
+/// How a component is to be installed.
+#[derive(Clone, Debug, Default)]
+pub struct Installing {
+    /// Limits that are raised for it alone. Those that it was installed with before stay, where these name none.
+    pub raised: RaisedLimits,
+    /// How it is to be put in force, if it is.
+    pub activating: Option<Activating>,
+}
+
 /// Checks a component and adds it to the store, in one commit, and makes it the one in force when asked.
 ///
 /// # Errors
-/// It is unusable (every problem is told) or the store failed: nothing was written, what was in force stays.
-pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: &Actor) -> Result<Installed, Error> {
+/// It is unusable (every problem is told), a limit cannot be raised that far, or the store failed: nothing was written,
+/// what was in force stays.
+pub fn install(host: &Host, bytes: &[u8], installing: &Installing, actor: &Actor) -> Result<Installed, Error> {
     host.ensure_bundled()?;
-    let candidate = examine(host, bytes)?;
+    let candidate = examine(host, bytes, &installing.raised)?;
+    let (_, raised) = limits_for(host, &candidate.digest, &installing.raised)?;
     let descriptor = &candidate.descriptor;
     let present = host.store().components()?;
     let was_present = present.iter().any(|record| record.digest == candidate.digest);
@@ -47,11 +60,16 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
         installed_at: host.now(),
         active: false,
         in_use: 0,
+        raised,
     };
-    let details = json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    let mut details =
+        json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    if !record.raised.is_empty() {
+        details["limits"] = json!(record.raised);
+    }
     let mut events = vec![event(host, "policy_installed", &record.digest, actor, details)];
     let mut activations = Vec::new();
-    if let Some(activating) = activate {
+    if let Some(activating) = &installing.activating {
         let Described::Policy(descriptor) = descriptor else {
             return Err(never_in_force(&record).into());
         };
@@ -72,7 +90,7 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
     Ok(Installed {
         candidate,
         was_present,
-        activated: activate.is_some(),
+        activated: installing.activating.is_some(),
     })
 }
 
@@ -91,6 +109,13 @@ pub struct Activating {
 /// None is meant by the words, a parameter does not fit, or the store failed: nothing was written.
 pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor) -> Result<ComponentRecord, Error> {
     host.ensure_bundled()?;
+    let record = policy_meant(host, words)?;
+    put_in_force(host, &record, activating, actor)?;
+    Ok(record)
+}
+
+/// The installed policy that words mean: the newest of several.
+pub(super) fn policy_meant(host: &Host, words: &str) -> Result<ComponentRecord, Error> {
     let components = host.store().components()?;
     let unknown = || Error::UnknownPolicy { word: words.to_owned() };
     let record = select(&components, words)
@@ -101,7 +126,6 @@ pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor
     if record.kind == HANDLER_KIND {
         return Err(never_in_force(&record).into());
     }
-    put_in_force(host, &record, activating, actor)?;
     Ok(record)
 }
 
@@ -127,9 +151,10 @@ pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<
         });
     };
     let components = host.store().components()?;
+    // The same component with other parameters is another policy.
     let earlier = activations
         .iter()
-        .find(|activation| activation.digest != current.digest);
+        .find(|earlier| (&earlier.digest, &earlier.parameters) != (&current.digest, &current.parameters));
     let before = earlier.and_then(|earlier| {
         let record = components.iter().find(|record| record.digest == earlier.digest)?;
         Some((record, earlier.parameters.clone()))
@@ -216,29 +241,34 @@ fn activation(
     activating: &Activating,
     actor: &Actor,
 ) -> Result<Activation, Error> {
+    Ok(Activation {
+        kind: lifecycle.kind().to_owned(),
+        digest: digest.to_owned(),
+        parameters: set_parameters(lifecycle, &activating.parameters)?,
+        at: host.now(),
+        actor: actor.to_string(),
+        reason: activating.reason.clone(),
+    })
+}
+
+/// Parameters as given, in the form in which they are kept.
+pub(super) fn set_parameters(lifecycle: &Lifecycle, given: &Fields) -> Result<Fields, Error> {
     let declared = &lifecycle.descriptor().parameters;
-    if let Some(finding) = check_given(declared, &activating.parameters).first() {
+    if let Some(finding) = check_given(declared, given).first() {
         let message = format!("parameter `{}` {}", finding.place, finding.message);
         let hint = "`runwarden policy show` lists a policy's parameters; `policy activate --set K=V` sets them";
         return Err(Invalid::new("parameter", message, Some(hint.to_owned())).into());
     }
     let mut parameters = Fields::new();
     for parameter in declared {
-        let Some(value) = activating.parameters.get(&parameter.name) else {
+        let Some(value) = given.get(&parameter.name) else {
             continue;
         };
         let value = coerce(&parameter.name, parameter.kind, value)
             .map_err(|problem| Invalid::new("parameter", problem.to_string(), None))?;
         parameters.insert(parameter.name.clone(), value);
     }
-    Ok(Activation {
-        kind: lifecycle.kind().to_owned(),
-        digest: digest.to_owned(),
-        parameters,
-        at: host.now(),
-        actor: actor.to_string(),
-        reason: activating.reason.clone(),
-    })
+    Ok(parameters)
 }
 
 fn activated_event(host: &Host, activation: &Activation, actor: &Actor) -> AdminEvent {

@@ -16,16 +16,15 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    self, Actor, AdminEvent, Began, Bytes, Carriers, Entity, Left, Observed, Recorded, Runtime, RuntimeState, SeenGone,
-    Standing, Unseen, is_overdue, repair_evidence,
+    self, Actor, AdminEvent, Began, Bytes, Carriers, Entity, IDENTITY_STAGE, Left, Observed, Recorded, Runtime,
+    RuntimeState, SeenGone, Standing, Unseen, is_overdue, repair_evidence,
 };
 use crate::process::{Look, PROOF_SCAN, ShimLock, SpawnErrorRecord};
 use crate::store::RuntimeUpdate;
 use crate::verbs::adopt::adopt;
 use crate::verbs::identity::{standing, unheld, unreadable};
 use crate::verbs::settle::{
-    HOST_RESTARTED, IDENTITY_STAGE, Told, exit_record, newest_runtime, nobody, record_end, run_directory, settle,
-    unseen,
+    HOST_RESTARTED, Told, exit_record, newest_runtime, nobody, record_end, run_directory, settle, unseen,
 };
 
 /// What says that nobody of a set of an earlier boot is left.

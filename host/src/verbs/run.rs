@@ -18,8 +18,8 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
 use crate::model::{
-    Actor, Bytes, Containment, Create, Entity, Invalid, NewEntity, Outcome, Protected, Reason, Reference, Runtime,
-    RuntimeKind, RuntimeState, StopIntent, Transition, removal_refusal,
+    Actor, Bytes, Containment, Create, EndSeen, Entity, Invalid, NewEntity, Outcome, Protected, Reason, Reference,
+    Runtime, RuntimeKind, RuntimeState, StopIntent, Transition, removal_refusal,
 };
 use crate::policy::Selected;
 use crate::process::{
@@ -29,8 +29,9 @@ use crate::process::{
 use crate::store::{NewRun, RuntimeUpdate, Work as StoredWork};
 use crate::verbs::create::{IdChoice, make, policy_for};
 use crate::verbs::identity;
-use crate::verbs::settle::{spawn_outcome, spawn_summary};
+use crate::verbs::settle::spawn_summary;
 use crate::verbs::transition::{Beside, write};
+use crate::verbs::verdict::End;
 use crate::work::{LOG_LIMIT_DEFAULT_BYTES, StopBy, Work};
 
 /// What a run is started from.
@@ -151,7 +152,8 @@ struct StartError {
     summary: String,
 }
 
-fn not_run(host: &Host, kind: &str) -> Error {
+/// That a kind has no execution rule.
+pub(crate) fn not_run(host: &Host, kind: &str) -> Error {
     let message = format!("a {kind} is not run: its policy has no execution rule");
     let hint = host.kinds().ok().map(|kinds| format!("kinds are {}", kinds.join(", ")));
     Invalid::new("kind", message, hint).into()
@@ -422,7 +424,11 @@ fn refusal(error: &ProcessError) -> StartError {
 
 /// Leaves a failed entity, never a running one.
 fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) -> Result<Begun, Error> {
-    let outcome = spawn_outcome(&selected.lifecycle, &why.stage).expect("a kind that is run has an execution rule");
+    let end = End::of(EndSeen::NotStarted {
+        stage: why.stage.clone(),
+    });
+    let outcome = end.seen.by_table(&selected.lifecycle, &attempt.entity.status);
+    let outcome = outcome.expect("a kind that is run has an execution rule");
     let evidence = json!({"stage": why.stage, "errno": why.errno});
     let reason = Reason {
         code: outcome.code,
@@ -431,8 +437,12 @@ fn failed(host: &Host, selected: &Selected, attempt: Attempt, why: &StartError) 
     };
     let mut command = Transition::new(&outcome.status, reason, Actor::new("executor", "run"));
     command.expected_statuses = Some(vec![attempt.entity.status.clone()]);
-    let stopped = stopped(&attempt, host);
-    write(host, &attempt.entity, &command, &Beside::runtimes(&[stopped]))?;
+    let stopped = [stopped(&attempt, host)];
+    let beside = Beside {
+        end: Some(&end),
+        ..Beside::runtimes(&stopped)
+    };
+    write(host, &attempt.entity, &command, &beside)?;
     let entity = host
         .store()
         .load(&attempt.entity.reference.id)?

@@ -7,7 +7,7 @@ mod meaning;
 mod unseen;
 
 pub(crate) use meaning::{by_kill, open_below, seen, signal_word, spawn_summary};
-pub(crate) use unseen::{HOST_RESTARTED, IDENTITY_STAGE, nobody, unseen};
+pub(crate) use unseen::{HOST_RESTARTED, nobody, unseen};
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -18,15 +18,16 @@ use self::meaning::{cause, ending, evidence, patch, summary, with_intent};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
+use crate::model::lease::keep_wish;
 use crate::model::{
-    Actor, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp, Transition,
-    judge,
+    Actor, DurationMs, EndSeen, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState,
+    Timestamp, Transition,
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
 use crate::verbs::lease::end_row_of;
 use crate::verbs::transition::{Beside, TransitionOutcome, write};
-use crate::verbs::verdict::ask_verdict;
+use crate::verbs::verdict::{End, ask_verdict, observed};
 use crate::work::Work;
 
 /// Records the end of a run if its exit file tells one and the store does not; answers the entity as it then is.
@@ -153,7 +154,7 @@ pub(crate) fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, told: 
         return note_runtime(host, runtime, update);
     }
     let lifecycle = host.lifecycle(entity)?;
-    let Some(mut command) = end_command(host, &lifecycle, entity, runtime, record)? else {
+    let Some((mut command, end)) = end_command(host, &lifecycle, entity, runtime, record)? else {
         return note_runtime(host, runtime, update);
     };
     if let Some(observed) = told.observed {
@@ -165,7 +166,11 @@ pub(crate) fn record_end(host: &Host, entity: &Entity, runtime: &Runtime, told: 
     command.expected_statuses = Some(vec![entity.status.clone()]);
     update.only_from = BEFORE_THE_END.to_vec();
     crash::point("settle.judged");
-    match write(host, entity, &command, &Beside::runtimes(std::slice::from_ref(&update)))? {
+    let beside = Beside {
+        end: Some(&end),
+        ..Beside::runtimes(std::slice::from_ref(&update))
+    };
+    match write(host, entity, &command, &beside)? {
         TransitionOutcome::Applied { entity: ended, .. } => {
             crash::point("settle.ended");
             end_row_of(host, &ended)?;
@@ -237,32 +242,42 @@ fn end_command(
     entity: &Entity,
     runtime: &Runtime,
     record: &ExitRecord,
-) -> Result<Option<Transition>, Error> {
+) -> Result<Option<(Transition, End)>, Error> {
     let (ending, ended) = ending(runtime, record);
     let work = host
         .store()
         .work(entity)?
         .and_then(|work| serde_json::from_value::<Work>(work.0).ok());
     let found = Found::of(host, entity, runtime, work.as_ref())?;
-    let by_table = match &record.spawn_error {
-        Some(error) if !by_kill(runtime, record) => spawn_outcome(lifecycle, &error.stage),
-        Some(_) | None => judge(lifecycle, &entity.status, ending, ended, found.evidence),
-    };
+    let mut end = End::of(match &record.spawn_error {
+        Some(error) if !by_kill(runtime, record) => EndSeen::NotStarted {
+            stage: error.stage.clone(),
+        },
+        Some(_) | None => EndSeen::Ended {
+            ending,
+            ended,
+            evidence: found.evidence,
+        },
+    });
     let mut meaning = Meaning {
-        outcome: by_table,
+        outcome: end.seen.by_table(lifecycle, &entity.status),
         summary: summary(record, ending, &found),
         patch: Default::default(),
+        retry_after: None,
     };
     if ending.is_its_own() && record.spawn_error.is_none() {
-        ask_verdict(host, lifecycle, entity, (runtime, record, &found), &mut meaning)?;
+        end.observed = Some(observed(lifecycle, entity, (runtime, record, &found)));
+        ask_verdict(host, lifecycle, entity, &mut end, &mut meaning)?;
     }
     let Some(outcome) = meaning.outcome else {
         return Ok(None);
     };
+    let mut observed = evidence(host, entity, runtime, record)?;
+    keep_wish(&mut observed, meaning.retry_after);
     let reason = Reason {
         code: outcome.code,
         summary: meaning.summary,
-        evidence: vec![evidence(host, entity, runtime, record)?],
+        evidence: vec![observed],
     };
     let actor = match (&runtime.stop_intent, ending) {
         (Some(intent), Ending::Killed | Ending::KilledByForce) => intent.actor.clone(),
@@ -271,7 +286,7 @@ fn end_command(
     let mut command = Transition::new(&outcome.status, reason, actor);
     command.patch = patch(lifecycle, record, cause(record, ending, ended));
     command.patch.extend(meaning.patch);
-    Ok(Some(command))
+    Ok(Some((command, end)))
 }
 
 /// An ending as it will be written.
@@ -279,6 +294,7 @@ pub(super) struct Meaning {
     pub(super) outcome: Option<Outcome>,
     pub(super) summary: Option<String>,
     pub(super) patch: crate::model::Fields,
+    pub(super) retry_after: Option<DurationMs>,
 }
 
 /// How an attempt ended, by what its shim left: with a kill that was wanted before as that kill.
@@ -355,16 +371,6 @@ fn missing_artifacts(work: &Work, runtime: &Runtime) -> Vec<String> {
         .filter(|pattern| !exists(pattern))
         .cloned()
         .collect()
-}
-
-/// Which outcome a start that failed is written with.
-pub(crate) fn spawn_outcome(lifecycle: &Lifecycle, stage: &str) -> Option<Outcome> {
-    let rule = lifecycle.descriptor().execution.as_ref()?;
-    Some(match stage {
-        "directory" => rule.directory_missing.clone(),
-        IDENTITY_STAGE => rule.identity_lost.clone(),
-        _ => rule.spawn_failed.clone(),
-    })
 }
 
 /// What an exit record says of the runtime.

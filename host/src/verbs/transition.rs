@@ -6,16 +6,22 @@ use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse, Lifecycle, Refusal,
-    Transition, decide, envelope, late_write_event, let_out, rejection_event, validate,
+    AdminEvent, Answer, Change, Conflict, Decision, DestinationHealth, Entity, EnvelopeContext, Event, Found, KeyUse,
+    Lifecycle, Refusal, Transition, decide, envelope, late_write_event, let_out, rejection_event, validate,
 };
 use crate::policy::sha256_hex;
 use crate::store::{Applied, EffectSet, NoRoom, RuntimeUpdate, Scope, Successor};
 use crate::verbs::guarded::ask_guard;
+use crate::verbs::judging::{Shadows, refused};
 use crate::verbs::outbox::plan;
+use crate::verbs::verdict::End;
 
 /// How often a lost race without expectations is decided again before it is a conflict.
 const LOST_RACES_MAX: usize = 8;
+
+/// The code of a conflict with a migration: the entity is under another policy by now, and what was to be written was made
+/// by the graph of the one before.
+const POLICY_MOVED: &str = "policy_moved";
 
 /// What belongs to the same commit as a transition.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +32,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) destination: Option<&'a DestinationHealth>,
     /// The attempt that follows the one that ends.
     pub(crate) successor: Option<&'a Successor>,
+    /// The end of a process that it tells.
+    pub(crate) end: Option<&'a End>,
 }
 
 impl Beside<'_> {
@@ -34,6 +42,7 @@ impl Beside<'_> {
         runtimes: &[],
         destination: None,
         successor: None,
+        end: None,
     };
 }
 
@@ -80,7 +89,17 @@ pub enum TransitionOutcome {
 /// # Errors
 /// The command is wrong, the entity does not exist, or the store failed: nothing was written.
 pub fn transition(host: &Host, entity: &Entity, command: &Transition) -> Result<TransitionOutcome, Error> {
-    write(host, entity, command, &Beside::NOTHING)
+    let mut outcome = write(host, entity, command, &Beside::NOTHING)?;
+    for _ in 0..LOST_RACES_MAX {
+        if !matches!(&outcome, TransitionOutcome::Conflict(conflict) if conflict.code == POLICY_MOVED) {
+            break;
+        }
+        let id = &entity.reference.id;
+        let current = host.store().load(id)?;
+        let current = current.ok_or_else(|| host.not_found(&entity.reference.to_string()))?;
+        outcome = write(host, &current, command, &Beside::NOTHING)?;
+    }
+    Ok(outcome)
 }
 
 /// What [`transition`] would answer, writing nothing.
@@ -100,7 +119,8 @@ pub fn transition_dry_run(host: &Host, entity: &Entity, command: &Transition) ->
     }
 }
 
-/// The write itself, with what belongs to the same commit.
+/// The write itself, with what belongs to the same commit. An entity that is moved to another policy meanwhile is a
+/// conflict: whoever made the command by its policy makes another one.
 pub(crate) fn write(
     host: &Host,
     entity: &Entity,
@@ -110,22 +130,30 @@ pub(crate) fn write(
     let mut entity = entity.clone();
     let lifecycle = host.lifecycle(&entity)?;
     validate(&lifecycle, command)?;
+    let shadows = Shadows::of(host);
     for _ in 0..LOST_RACES_MAX {
         if let Some(replay) = replayed(host, &entity, command)? {
             return Ok(replay);
         }
-        let effects = match effects(host, &lifecycle, &entity, command, beside)? {
+        let effects = match effects(host, &shadows, &lifecycle, (&entity, command), beside)? {
             Prepared::Effects(effects) => effects,
             Prepared::Outcome(outcome) => return Ok(outcome),
         };
-        crash::point("transition.decided");
-        match host.store().apply(&effects)? {
-            Applied::Written => {
-                crash::point("transition.committed");
-                host.wake();
-                return Ok(committed(host, &effects, &entity));
-            }
+        match commit(host, &effects, ["transition.decided", "transition.committed"])? {
+            Applied::Written => return Ok(committed(host, &effects, &entity)),
             Applied::Lost(None) => return Err(host.not_found(&entity.reference.to_string())),
+            Applied::Lost(Some(current)) if current.policy.digest != entity.policy.digest => {
+                let found = Found::of(&current);
+                let message = format!(
+                    "it was moved to {}@{} meanwhile",
+                    current.policy.name, current.policy.version
+                );
+                return Ok(TransitionOutcome::Conflict(Conflict {
+                    found,
+                    code: POLICY_MOVED,
+                    message,
+                }));
+            }
             Applied::Lost(Some(current)) => entity = *current,
             Applied::NoRoom(why) => return Ok(no_room(&entity, why)),
         }
@@ -139,21 +167,51 @@ pub(crate) fn write(
     }))
 }
 
+/// Moves an entity to another policy: decided by [`crate::model::migrate`], written as any other change. A lost race is the
+/// caller's to decide again.
+///
+/// # Errors
+/// The policy is not installed any more, or the store failed: nothing was written.
+pub(crate) fn move_policy(host: &Host, change: Change) -> Result<Applied, Error> {
+    let effects = EffectSet {
+        change,
+        runtimes: Vec::new(),
+        destination: None,
+        successor: None,
+        judged: None,
+    };
+    commit(host, &effects, ["migrate.decided", "migrate.committed"])
+}
+
+/// The commit, between the two places at which a test may end the process.
+fn commit(host: &Host, effects: &EffectSet, [before, after]: [&str; 2]) -> Result<Applied, Error> {
+    crash::point(before);
+    let applied = host.store().apply(effects)?;
+    if applied == Applied::Written {
+        crash::point(after);
+        host.wake();
+    }
+    Ok(applied)
+}
+
 /// Moves several entities, each from the version given, in one commit: which of them came out how, in their order. Nothing
 /// is decided again for those that others were faster with: they are conflicts.
 pub(crate) fn write_all(host: &Host, commands: &[(Entity, Transition)]) -> Result<Vec<TransitionOutcome>, Error> {
     let mut outcomes = Vec::with_capacity(commands.len());
     let mut prepared = Vec::new();
+    let shadows = Shadows::of(host);
     for (entity, command) in commands {
         let lifecycle = host.lifecycle(entity)?;
         validate(&lifecycle, command)?;
-        outcomes.push(match effects(host, &lifecycle, entity, command, &Beside::NOTHING)? {
-            Prepared::Outcome(outcome) => Some(outcome),
-            Prepared::Effects(effects) => {
-                prepared.push(*effects);
-                None
-            }
-        });
+        outcomes.push(
+            match effects(host, &shadows, &lifecycle, (entity, command), &Beside::NOTHING)? {
+                Prepared::Outcome(outcome) => Some(outcome),
+                Prepared::Effects(effects) => {
+                    prepared.push(*effects);
+                    None
+                }
+            },
+        );
     }
     crash::point("transition.decided");
     let applied = if prepared.is_empty() {
@@ -195,9 +253,9 @@ enum Prepared {
 /// Judges a command; what it comes to without a write is told at once, with its audit row.
 fn effects(
     host: &Host,
+    shadows: &Shadows<'_>,
     lifecycle: &Lifecycle,
-    entity: &Entity,
-    command: &Transition,
+    (entity, command): (&Entity, &Transition),
     beside: &Beside<'_>,
 ) -> Result<Prepared, Error> {
     let mut change = match admitted(host, lifecycle, entity, command)? {
@@ -216,10 +274,29 @@ fn effects(
                 event.details["guarded"] = guarded;
             }
             // The audit row of a refusal is committed before the answer.
-            host.store().record(&[event], beside.runtimes)?;
+            match shadows.judged((entity, command), beside.end, refused(&refusal.code)) {
+                None => host.store().record(&[event], beside.runtimes)?,
+                Some((judged, difference)) => {
+                    let events: Vec<AdminEvent> = [event].into_iter().chain(difference).collect();
+                    host.store().record_judged(&events, beside.runtimes, &judged)?;
+                }
+            }
             return Ok(Prepared::Outcome(TransitionOutcome::Rejected(refusal)));
         }
     };
+    if let Some(end) = beside.end {
+        change.row.guarded = end.kept.clone();
+    }
+    let recorded = Answer::Applied {
+        status: change.row.status.clone(),
+        code: change.row.reason.code.clone(),
+    };
+    let judged = shadows
+        .judged((entity, command), beside.end, recorded)
+        .map(|(judged, difference)| {
+            change.admin.extend(difference);
+            judged
+        });
     change.event = event(host, lifecycle, &change)?;
     if let Some(event) = &change.event {
         let (planned, audit) = plan(host, &entity.reference, &entity.notify, event)?;
@@ -231,6 +308,7 @@ fn effects(
         runtimes: beside.runtimes.to_vec(),
         destination: beside.destination.cloned(),
         successor: beside.successor.cloned(),
+        judged,
     })))
 }
 

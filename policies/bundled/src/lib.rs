@@ -25,3 +25,19 @@ pub const POLICIES: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/policies.rs
 
 /// Every handler that ships with the host.
 pub const HANDLERS: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+
+/// A component without its core module: the bytes around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// What stands before the core module.
+    pub before: &'static [u8],
+    /// What follows it.
+    pub after: &'static [u8],
+}
+
+/// A policy that is a table alone, around the core module that holds the table. The module exports `memory`,
+/// `cabi_realloc`, the `describe` of `lifecycle` and what is called when its answer was read.
+pub const TABLE: Frame = Frame {
+    before: include_bytes!(concat!(env!("OUT_DIR"), "/table_before.bin")),
+    after: include_bytes!(concat!(env!("OUT_DIR"), "/table_after.bin")),
+};

@@ -44,6 +44,7 @@ pub mod check;
 mod diagnostics;
 mod export;
 mod parts;
+pub mod sample;
 pub mod table;
 mod values;
 

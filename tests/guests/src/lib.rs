@@ -10,8 +10,23 @@ mod bytes {
     include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 }
 
+/// The example `agent` as a component.
+pub const AGENT: &[u8] = bytes::AGENT;
+
+/// The example `ci-job` as a component.
+pub const CI_JOB: &[u8] = bytes::CI_JOB;
+
+/// The example `cost-budget` as a component.
+pub const COST_BUDGET: &[u8] = bytes::COST_BUDGET;
+
 /// The example `session-paused` as a component.
 pub const SESSION_PAUSED: &[u8] = bytes::SESSION_PAUSED;
+
+/// The example `strict-play` as a component.
+pub const STRICT_PLAY: &[u8] = bytes::STRICT_PLAY;
+
+/// The example `two-person-approval` as a component.
+pub const TWO_PERSON_APPROVAL: &[u8] = bytes::TWO_PERSON_APPROVAL;
 
 /// The kit's example of a policy with every optional part as a component.
 pub const REVIEW: &[u8] = bytes::REVIEW;

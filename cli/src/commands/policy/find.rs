@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle};
-use runwarden_host::policy::{Inspected, inspect, select};
+use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
+use runwarden_host::policy::{Inspected, Limits, findings, inspect, select};
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::examine;
+use runwarden_host::verbs::{examine, limits_for};
 use runwarden_host::{Error, Host};
 
-use crate::errors::{Failure, Outcome, finding_line};
+use super::limits::LimitArgs;
+use crate::errors::{Failure, Outcome};
 
 /// What a component says of itself.
 pub(super) enum Says {
@@ -30,7 +31,11 @@ pub(super) struct Subject {
     /// What it shows from outside.
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
-    pub(super) warnings: Vec<String>,
+    pub(super) findings: Vec<Finding>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// Which of that is raised for it.
+    pub(super) raised: RaisedLimits,
 }
 
 impl Subject {
@@ -85,13 +90,64 @@ impl Subject {
 }
 
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
-pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
-    let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
-    if is_file {
-        return in_file(host, Path::new(word));
+/// Limits can be raised for a file.
+pub(super) fn component(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Subject> {
+    match candidate(host, word, raised)? {
+        Found::File(bytes) => in_bytes(host, &bytes, raised),
+        Found::Installed(digest) => by_digest(host, &digest, word),
     }
+}
+
+/// Where the component is that a word means.
+pub(super) enum Found {
+    /// In a file, with these bytes.
+    File(Vec<u8>),
+    /// In the store, under this digest.
+    Installed(String),
+}
+
+/// One of several components, of which only files can have raised limits.
+pub(super) fn one_of_several(host: &Host, word: &str, limits: &LimitArgs) -> Outcome<Subject> {
+    let raised = if is_file(word) {
+        limits.raised()
+    } else {
+        RaisedLimits::default()
+    };
+    component(host, word, &raised)
+}
+
+/// The same, not looked into yet.
+pub(super) fn candidate(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Found> {
+    if is_file(word) {
+        return Ok(Found::File(read(Path::new(word))?));
+    }
+    only_for_files(word, raised)?;
+    Ok(Found::Installed(installed(host, word)?))
+}
+
+/// Limits are raised for a file: those of what is installed were, when it was.
+///
+/// # Errors
+/// Some are raised.
+pub(super) fn only_for_files(word: &str, raised: &RaisedLimits) -> Outcome<()> {
+    if raised.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
+    Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"))
+}
+
+/// Whether a word is the path of a file, and not a name of what is installed.
+pub(super) fn is_file(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
+}
+
+/// The bytes of the installed component that a word means, and the limits that are raised for it.
+pub(super) fn installed_bytes(host: &Host, word: &str) -> Outcome<(Vec<u8>, RaisedLimits)> {
     let digest = installed(host, word)?;
-    by_digest(host, &digest, word)
+    let bytes = host.store().component_bytes(&digest)?;
+    let bytes = bytes.ok_or_else(|| Error::UnknownPolicy { word: word.to_owned() })?;
+    Ok((bytes, host.store().raised_limits(&digest)?))
 }
 
 /// The policy that an entity is pinned to.
@@ -161,19 +217,26 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         None => Says::Handler(host.policies().handler(digest)?.ok_or_else(unknown)?),
     };
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
-    let inspected = inspect(&bytes, host.policies().limits())?;
+    let limits = host.policies().limits_of(digest)?;
+    let inspected = inspect(&bytes, limits)?;
+    let described = match &says {
+        Says::Policy(lifecycle) => Described::Policy(Box::new(lifecycle.descriptor().clone())),
+        Says::Handler(descriptor) => Described::Handler((**descriptor).clone()),
+    };
     Ok(Subject {
         says,
         digest: digest.to_owned(),
         size_bytes: bytes.len(),
+        findings: findings(&described, &inspected),
         inspected,
-        warnings: Vec::new(),
+        limits,
+        raised: host.store().raised_limits(digest)?,
     })
 }
 
-fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
-    let bytes = read(path)?;
-    let candidate = examine(host, &bytes)?;
+fn in_bytes(host: &Host, bytes: &[u8], raised: &RaisedLimits) -> Outcome<Subject> {
+    let candidate = examine(host, bytes, raised)?;
+    let (limits, raised) = limits_for(host, &candidate.digest, raised)?;
     Ok(Subject {
         says: match candidate.descriptor {
             Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),
@@ -182,7 +245,9 @@ fn in_file(host: &Host, path: &Path) -> Outcome<Subject> {
         digest: candidate.digest,
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
-        warnings: candidate.warnings.iter().map(finding_line).collect(),
+        findings: candidate.findings,
+        limits,
+        raised,
     })
 }
 

@@ -27,6 +27,7 @@ fn enqueued(lifecycle: &Lifecycle, now: Timestamp) -> Entity {
         name: "dispatch".to_owned(),
         version: "1.0.0".to_owned(),
         digest: "d".to_owned(),
+        parameters: Fields::new(),
     };
     let mut command = Create::new("dispatch", "d1", Actor::system("plan"));
     command.fields = patch(&[("attempt", json!(0)), ("next_attempt_at", json!(now.as_ms()))]);

@@ -217,6 +217,7 @@ fn a_policy_that_is_not_installed_is_not_loadable() {
         name: "gadget".to_owned(),
         version: "9.0.0".to_owned(),
         digest: "f".repeat(64),
+        parameters: crate::model::Fields::new(),
     };
     assert!(installed.policies.lifecycle(&nowhere.digest).unwrap().is_none());
     assert!(installed.policies.installed(&nowhere.digest).unwrap().is_none());

@@ -43,6 +43,7 @@ fn installed(bytes: &[u8]) -> String {
             format!("admitted as {}", candidate.descriptor.label())
         }
         Err(InstallError::Fault(fault)) => fault.to_string(),
+        Err(error @ InstallError::TooLarge { .. }) => error.to_string(),
         Err(InstallError::Unusable(findings)) => {
             let more = findings.len().saturating_sub(PROBLEMS_SHOWN);
             let lines = findings.iter().take(PROBLEMS_SHOWN);

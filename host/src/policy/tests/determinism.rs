@@ -74,10 +74,10 @@ fn a_command_that_reads_descriptors_makes_no_engine() {
     store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
     let directory = tempfile::tempdir().unwrap();
     let policies = Policies::new(Arc::new(store.into_store()), directory.path(), Limits::DEFAULT);
-    let lifecycle = policies.lifecycle(bundled.digest).unwrap().unwrap();
-    assert!(policies.installed(bundled.digest).unwrap().is_some());
+    assert!(policies.lifecycle(bundled.digest).unwrap().is_some());
+    let installed = policies.installed(bundled.digest).unwrap().unwrap();
+    assert!(installed.pin.parameters.is_empty());
     assert!(policies.active(bundled.kind).unwrap().is_none());
-    assert!(policies.parameters(&lifecycle, bundled.digest).unwrap().is_empty());
     assert!(!policies.exports(bundled.digest, "guard").unwrap());
     assert!(crate::policy::inspect(bundled.component, Limits::DEFAULT).is_ok());
     assert_eq!(engines_made(), 0);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::compiled::compiled;
-use crate::model::Timestamp;
+use crate::model::{RaisedLimits, Timestamp};
 use crate::policy::{Code, Limits, Policies};
 use crate::store::{Component, ComponentRecord, MemoryStore, Store as _};
 
@@ -26,6 +26,7 @@ impl Components {
                 installed_at: Timestamp::from_ms(0),
                 active: false,
                 in_use: 0,
+                raised: RaisedLimits::default(),
             },
             descriptor: descriptor.to_owned(),
             bytes,

@@ -121,6 +121,7 @@ impl Installed {
             artifacts_missing: &[],
             last_output: b"bye\n",
             by_table: Some(&by_table),
+            of_row: None,
             surroundings: &Surroundings::default(),
         };
         self.policies.verdict(pin, &asked)
@@ -183,5 +184,6 @@ pub(super) fn pin_to(digest: String) -> PolicyPin {
         name: "gadget".to_owned(),
         version: "1.0.0".to_owned(),
         digest,
+        parameters: Fields::new(),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fake::Components;
 use super::guests::UNHURRIED;
 use crate::model::{
-    Actor, Create, Entity, Lifecycle, PolicyPin, ProcessSeen, Reason, Signs, Timestamp, create, sha256_hex,
+    Actor, Create, Entity, Fields, Lifecycle, PolicyPin, ProcessSeen, Reason, Signs, Timestamp, create, sha256_hex,
 };
 use crate::policy::{HealthRequest, Policies, Surroundings};
 
@@ -62,6 +62,7 @@ impl Judge {
             name: bundled.name.to_owned(),
             version: bundled.version.to_owned(),
             digest: bundled.digest.to_owned(),
+            parameters: Fields::new(),
         };
         let mut command = Create::new(kind, "one", Actor::new("system", "test"));
         command.reason = Reason::code("run.started.ok");

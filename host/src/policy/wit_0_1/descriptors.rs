@@ -161,14 +161,10 @@ impl Reader {
     }
 
     fn same_status(&mut self, word: &str) -> SameStatus {
-        match word {
-            "append" => SameStatus::Append,
-            "reject" => SameStatus::Reject,
-            _ => {
-                self.problem("same_status", format!("`{word}` is neither append nor reject"));
-                SameStatus::Reject
-            }
-        }
+        SameStatus::from_word(word).unwrap_or_else(|| {
+            self.problem("same_status", format!("`{word}` is neither append nor reject"));
+            SameStatus::Reject
+        })
     }
 
     fn kind(&mut self, place: &str, word: &str) -> FieldKind {
@@ -219,14 +215,11 @@ impl Reader {
     }
 
     fn kill(&mut self, raw: wit::KillRow) -> KillRow {
-        let cascade = match raw.cascade.as_str() {
-            "recursive" => Cascade::Recursive,
-            "always" => Cascade::Always,
-            word => {
-                self.problem("kill.cascade", format!("`{word}` is neither recursive nor always"));
-                Cascade::Recursive
-            }
-        };
+        let cascade = Cascade::from_word(&raw.cascade).unwrap_or_else(|| {
+            let message = format!("`{}` is neither recursive nor always", raw.cascade);
+            self.problem("kill.cascade", message);
+            Cascade::Recursive
+        });
         KillRow {
             killable: raw.killable,
             goes_to: raw.goes_to,

@@ -3,12 +3,14 @@
 use super::connection::Db;
 use super::failure::Fault;
 use super::scheduling::Step;
-use super::{activation, consumers, creation, entity, history, outbox, queue, removal, runtime, waiting, workers};
+use super::{
+    activation, consumers, creation, entity, history, judging, outbox, queue, removal, runtime, waiting, workers,
+};
 use crate::model::{AdminEvent, Entity, NewDispatch, NewEntity, Planned, Runtime, Timestamp};
 use crate::store::{
     Acknowledged, Activation, Applied, Binding, Boot, Consumer, Created, Dependency, EffectSet, Enqueued, Fired,
-    Installation, JournalPage, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded, RuntimeUpdate,
-    Worker,
+    Installation, JournalPage, Judged, NewRun, Owed, QueueSetup, Removed, Renewal, Renewed, Rows, RuntimeAdded,
+    RuntimeUpdate, Shadow, Worker,
 };
 
 /// A step that writes.
@@ -18,9 +20,12 @@ pub(super) enum Command {
     ApplyAll(Vec<EffectSet>),
     AddRuntime(Box<Runtime>, AdminEvent),
     UpdateRuntimes(Vec<RuntimeUpdate>),
-    Record(Vec<AdminEvent>, Vec<RuntimeUpdate>),
+    /// Audit rows, runtime rows of the same fact, and what a shadow said of it.
+    Record(Vec<AdminEvent>, Vec<RuntimeUpdate>, Option<Judged>),
     Install(Box<Installation>),
     Activate(Activation, AdminEvent),
+    PutShadow(Box<Shadow>, AdminEvent),
+    DropShadow(String, AdminEvent),
     RemoveComponent(String, AdminEvent),
     DropRuntimes(Box<Entity>, Rows, Vec<AdminEvent>),
     DropResource(i64),
@@ -91,10 +96,11 @@ impl Command {
                 runtime::update(db, updates)?;
                 Answer::Done
             }
-            Self::Record(events, updates) => {
+            Self::Record(events, updates, judged) => {
                 let is_news = runtime::update(db, updates)? || updates.is_empty();
                 if is_news {
                     events.iter().try_for_each(|event| history::record(db, event))?;
+                    judged.iter().try_for_each(|judged| judging::count(db, judged))?;
                 }
                 Answer::Flag(is_news)
             }
@@ -109,6 +115,8 @@ impl Command {
                 }
                 Answer::Flag(known)
             }
+            Self::PutShadow(shadow, event) => Answer::Flag(judging::put(db, shadow, event)?),
+            Self::DropShadow(kind, event) => Answer::Flag(judging::remove(db, kind, event)?),
             Self::RemoveComponent(digest, event) => Answer::Flag(activation::remove(db, digest, event)?),
             Self::DropRuntimes(owner, rows, events) => Answer::Flag(removal::drop_runtimes(db, owner, *rows, events)?),
             Self::DropResource(id) => {
@@ -177,6 +185,8 @@ impl Command {
             | Self::Record(..)
             | Self::Install(..)
             | Self::Activate(..)
+            | Self::PutShadow(..)
+            | Self::DropShadow(..)
             | Self::RemoveComponent(..)
             | Self::DropResource(_)
             | Self::PruneJournal(..)
@@ -206,6 +216,8 @@ impl Command {
             | Self::AddRuntime(..)
             | Self::Install(..)
             | Self::Activate(..)
+            | Self::PutShadow(..)
+            | Self::DropShadow(..)
             | Self::RemoveComponent(..)
             | Self::Enqueue(_)
             | Self::SettleOwed(..)
@@ -234,6 +246,8 @@ impl Command {
             Self::Record(..) => "writing audit rows",
             Self::Install(..) => "installing a component",
             Self::Activate(..) => "activating a component",
+            Self::PutShadow(..) => "letting a policy judge",
+            Self::DropShadow(..) => "ending a shadow",
             Self::RemoveComponent(..) => "removing a component",
             Self::DropRuntimes(..) => "removing runtime rows",
             Self::DropResource(_) => "removing a resource",

@@ -194,9 +194,9 @@ fn insert(db: &Db, row: i64, component: i64, addition: &Addition<'_>) -> rusqlit
                    reason_summary, reason_evidence, component, fields, tags, ended_at_ms, exit_code, term_signal, cause, \
                    attempt, next_attempt_at_ms, leased_by, lease_expires_at_ms, lease_attempts, unknown_since_ms, \
                    unique_key, fence, root, generation, chain_parent, notify, created_at_ms, updated_at_ms, due_at_ms, \
-                   destination, queue, priority, stage) \
+                   destination, queue, priority, stage, parameters) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-                   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
+                   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
     let entity = addition.entity;
     let structural = &entity.structural;
     db.write(
@@ -238,6 +238,7 @@ fn insert(db: &Db, row: i64, component: i64, addition: &Addition<'_>) -> rusqlit
             entity.queued.as_ref().map(|queued| &queued.queue),
             entity.queued.as_ref().map(|queued| queued.priority),
             entity::stage(entity),
+            entity::parameters(entity),
         ],
     )?;
     Ok(())

@@ -6,8 +6,8 @@ use super::columns::{Columns, json};
 use super::connection::Db;
 use super::failure::Fault;
 use super::history::{self, Outline};
-use super::{outbox, queue, runtime, waiting};
-use crate::model::{Change, Entity, HistoryRow, PolicyPin, Queued, Reason, Reference, Stage, Structural};
+use super::{judging, outbox, queue, runtime, waiting};
+use crate::model::{Change, Entity, Fields, HistoryRow, PolicyPin, Queued, Reason, Reference, Stage, Structural};
 use crate::store::{Applied, EffectSet, StoreError};
 
 /// The columns [`decode`] takes, of `entities e`, `entity_ids i` and `components c`.
@@ -15,7 +15,7 @@ pub(super) const COLUMNS: &str = "e.entity, e.kind, i.id, e.name, e.status, e.te
      e.reason_code, e.reason_summary, e.reason_evidence, c.name, c.version, c.digest, e.fields, e.ended_at_ms, \
      e.exit_code, e.term_signal, e.cause, e.attempt, e.next_attempt_at_ms, e.leased_by, e.lease_expires_at_ms, \
      e.lease_attempts, e.unknown_since_ms, e.tags, e.unique_key, e.fence, e.root, e.generation, e.chain_parent, \
-     e.notify, e.created_at_ms, e.updated_at_ms, e.queue, e.priority, e.stage";
+     e.notify, e.created_at_ms, e.updated_at_ms, e.parameters, e.queue, e.priority, e.stage";
 
 /// The tables beside `entities e` that [`COLUMNS`] names. CROSS JOIN keeps the order: the entity is found first.
 pub(super) const JOINS: &str = "CROSS JOIN entity_ids i ON i.entity = e.entity \
@@ -44,6 +44,7 @@ pub(super) fn decode(row: &Row<'_>) -> rusqlite::Result<Entity> {
             name: columns.take()?,
             version: columns.take()?,
             digest: columns.take()?,
+            parameters: Fields::new(),
         },
         fields: columns.json()?,
         structural: Structural {
@@ -69,6 +70,7 @@ pub(super) fn decode(row: &Row<'_>) -> rusqlite::Result<Entity> {
         created_at: columns.moment()?,
         updated_at: columns.moment()?,
     };
+    entity.policy.parameters = columns.json()?;
     if let Some(queue) = columns.take()? {
         entity.queued = Some(Queued {
             queue,
@@ -156,6 +158,12 @@ pub(super) fn stage(entity: &Entity) -> Option<i64> {
     entity.queued.as_ref()?.stage.map(Stage::number)
 }
 
+/// What was set for the policy of an entity as a column keeps it.
+pub(super) fn parameters(entity: &Entity) -> Option<String> {
+    let set = &entity.policy.parameters;
+    (!set.is_empty()).then(|| json(set))
+}
+
 /// The evidence of a reason as a column keeps it.
 pub(super) fn evidence(reason: &Reason) -> Option<String> {
     (!reason.evidence.is_empty()).then(|| json(&reason.evidence))
@@ -231,6 +239,9 @@ fn record(db: &Db, effects: &EffectSet, pin: i64) -> Result<(), Fault> {
         let sql = "INSERT INTO keys (scope, key, entity, version, command_digest) VALUES (?1, ?2, ?1, ?3, ?4)";
         db.write(sql, params![row, key.key, change.row.version, key.command_digest])?;
     }
+    if let Some(judged) = &effects.judged {
+        judging::count(db, judged)?;
+    }
     runtime::update(db, &effects.runtimes)?;
     Ok(())
 }
@@ -282,7 +293,7 @@ fn update(db: &Db, component: i64, change: &Change) -> rusqlite::Result<usize> {
                    exit_code = ?13, term_signal = ?14, cause = ?15, attempt = ?16, next_attempt_at_ms = ?17, \
                    leased_by = ?18, lease_expires_at_ms = ?19, lease_attempts = ?20, unknown_since_ms = ?21, \
                    unique_key = ?22, fence = ?23, updated_at_ms = ?24, due_at_ms = ?25, \
-                   stage = CASE WHEN queue IS NULL THEN NULL ELSE ?26 END \
+                   stage = CASE WHEN queue IS NULL THEN NULL ELSE ?26 END, parameters = ?27 \
                WHERE entity = ?1 AND version = ?2";
     let after = &change.after;
     let structural = &after.structural;
@@ -315,6 +326,7 @@ fn update(db: &Db, component: i64, change: &Change) -> rusqlite::Result<usize> {
             after.updated_at.as_ms(),
             after.due_at().map(|at| at.as_ms()),
             stage(after),
+            parameters(after),
         ],
     )
 }

@@ -147,6 +147,19 @@ fn check_queue(store: &SqliteStore) {
 }
 
 #[test]
+fn entities_of_an_older_format_keep_the_parameters_that_they_were_judged_by_last() {
+    let (_directory, path) = place();
+    let connection = old(&path, 4);
+    let set = "INSERT INTO activations (kind, component, parameters, at_ms, actor, reason)
+        VALUES ('run', 1, '{\"limit\":1}', 1, 'tests', 'a'), ('run', 1, '{\"limit\":2}', 2, 'tests', 'b')";
+    connection.execute_batch(set).unwrap();
+    drop(connection);
+    let store = SqliteStore::open(&path, OpenMode::Existing).unwrap();
+    let kept = store.load("alive").unwrap().unwrap().policy.parameters;
+    assert_eq!(serde_json::Value::Object(kept), serde_json::json!({"limit": 2}));
+}
+
+#[test]
 fn a_store_that_cannot_be_brought_up_to_date_stays_as_it_was() {
     let (_directory, path) = place();
     let connection = old(&path, 2);

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::columns::{Columns, json};
 use super::connection::Db;
 use super::entity::evidence;
-use crate::model::{Actor, AdminEvent, Entity, Event, EventId, HistoryRow, Reason, Reference};
-use crate::store::{AdminQuery, HistoryQuery};
+use crate::model::{Actor, AdminEvent, Entity, Event, EventId, HistoryRow, Reason, Reference, Timestamp};
+use crate::store::{AdminQuery, HistoryQuery, PageBack};
 
 /// A history row with the numbers its names stand for.
 pub(super) struct Outline<'a> {
@@ -130,6 +130,25 @@ pub(super) fn history(db: &Db, query: &HistoryQuery, store: &str) -> rusqlite::R
     Ok(rows)
 }
 
+/// History rows of a kind with their numbers, newest first.
+pub(super) fn back(db: &Db, page: &PageBack, store: &str) -> rusqlite::Result<Vec<(i64, HistoryRow)>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM transitions t {JOINS} \
+         WHERE t.transition < ?1 AND i.kind = ?2 AND t.at_ms >= ?3 ORDER BY t.transition DESC LIMIT ?4"
+    );
+    db.rows(&sql, back_from(page), |row| Ok((row.get(0)?, decode(row, store)?)))
+}
+
+/// What the statements of pages that go back are given: before, of, since, limit.
+fn back_from(page: &PageBack) -> impl rusqlite::Params {
+    (
+        page.before.unwrap_or(i64::MAX),
+        page.of.clone(),
+        page.since.map_or(i64::MIN, Timestamp::as_ms),
+        i64::try_from(page.limit).unwrap_or(i64::MAX),
+    )
+}
+
 /// The history row a key of an entity stands for, with its command's digest.
 pub(super) fn key_use(
     db: &Db,
@@ -191,15 +210,24 @@ pub(super) fn admin_events(db: &Db, query: &AdminQuery) -> rusqlite::Result<Vec<
         "SELECT admin_event, at_ms, action, target, actor, details FROM admin_events \
          WHERE {conditions} ORDER BY admin_event"
     );
-    db.rows(&sql, params_from_iter(parameters), |row| {
-        let mut columns = Columns::of(row, "admin_events");
-        Ok(AdminEvent {
-            id: columns.take()?,
-            at: columns.moment()?,
-            action: columns.take()?,
-            target: columns.take()?,
-            actor: columns.take()?,
-            details: columns.json()?,
-        })
+    db.rows(&sql, params_from_iter(parameters), decode_audit)
+}
+
+/// Audit rows of an action, newest first.
+pub(super) fn audit_back(db: &Db, page: &PageBack) -> rusqlite::Result<Vec<AdminEvent>> {
+    let sql = "SELECT admin_event, at_ms, action, target, actor, details FROM admin_events \
+               WHERE admin_event < ?1 AND action = ?2 AND at_ms >= ?3 ORDER BY admin_event DESC LIMIT ?4";
+    db.rows(sql, back_from(page), decode_audit)
+}
+
+fn decode_audit(row: &Row<'_>) -> rusqlite::Result<AdminEvent> {
+    let mut columns = Columns::of(row, "admin_events");
+    Ok(AdminEvent {
+        id: columns.take()?,
+        at: columns.moment()?,
+        action: columns.take()?,
+        target: columns.take()?,
+        actor: columns.take()?,
+        details: columns.json()?,
     })
 }

@@ -21,6 +21,8 @@ mod examine;
 mod failure;
 mod history;
 mod image;
+mod judged;
+mod judging;
 mod lanes;
 mod outbox;
 mod place;

@@ -113,7 +113,7 @@ pub fn confirm(host: &Host, entity: Entity, (actor, note): (&Actor, Option<&str>
         return Err(nothing_to_confirm(&entity, "its holder is not in doubt"));
     }
     host.store().record(&[event], &[])?;
-    let selected = host.policies().installed(&row.entity.policy.digest)?;
+    let selected = host.policies().pinned(&row.entity.policy)?;
     let selected = selected.ok_or_else(|| Error::UnknownPolicy {
         word: row.entity.policy.digest.clone(),
     })?;

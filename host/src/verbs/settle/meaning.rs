@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::unseen::{HOST_RESTARTED, IDENTITY_STAGE};
+use super::unseen::HOST_RESTARTED;
 use super::{Found, run_directory};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Actor, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Runtime, StopIntent, Timestamp,
+    Actor, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, IDENTITY_STAGE, Lifecycle, Runtime, StopIntent,
+    Timestamp,
 };
 use crate::process::{Cause as Asked, ExitRecord, Stage};
 use crate::store::Scope;

@@ -5,8 +5,6 @@ use crate::process::{ExitRecord, SetRecord};
 
 /// The cause of an end by a restart of the machine.
 pub(crate) const HOST_RESTARTED: &str = "host_restarted";
-/// The stage of a start that ended before its process was recorded.
-pub(crate) const IDENTITY_STAGE: &str = "identity";
 
 /// A set without members, by this proof.
 pub(crate) fn nobody(proof: &str) -> SetRecord {
