@@ -1,5 +1,8 @@
-//! Components for tests: the hostile one in every mode, and the examples.
+//! Components for tests: the hostile one in every mode, the corpus around it, and the examples.
 
+mod corpus;
+
+pub use corpus::{Asked, Case, Stub, WASI_INTERFACES, World, corpus, sections};
 pub use runwarden_guest_hostile::{MARKER, Mode};
 
 #[expect(unreachable_pub, reason = "written by the build script")]
