@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use doubts::doubts;
+use name::is_name;
 use parameters::parameters;
 use rules::{rules, times, verdicts};
 use vocabulary::{status_declared, vocabulary};
@@ -15,6 +16,7 @@ mod doubts;
 mod functions;
 mod handler;
 mod lease;
+mod name;
 mod parameters;
 mod rules;
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod vocabulary;
 
 pub use functions::{Function, check_policy};
 pub use handler::check_handler;
+pub use name::is_component_name;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -153,20 +156,6 @@ impl Findings {
             }
         }
     }
-}
-
-/// A name is lower case with digits and underscores; a policy's name may have dashes too.
-fn is_name(name: &str, dashes: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || dashes.contains(c);
-    !name.is_empty()
-        && name.len() <= limit::NAME_CHARS
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(fits)
-}
-
-/// Whether a policy or handler may have this name: lower case with digits, underscores and dashes, a letter first.
-pub fn is_component_name(name: &str) -> bool {
-    is_name(name, "-")
 }
 
 /// Three lower-case dotted segments; `legacy.imported` is the one exception (SEMANTICS 1).

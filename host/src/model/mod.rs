@@ -12,6 +12,7 @@ mod command;
 mod creation;
 mod decide;
 mod descriptor;
+mod diff;
 mod digest;
 mod dispatch;
 mod duration;
@@ -63,6 +64,7 @@ pub use descriptor::{
     LeaseRule, Migration, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, StatusMapping,
     VerdictRow,
 };
+pub use diff::{ChangeSort, DescriptorChange, Prospect, diff, prospect};
 pub use digest::sha256_hex;
 pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
 pub use duration::parse_duration;

@@ -104,6 +104,8 @@ pub struct VerdictRequest<'a> {
     pub last_output: &'a [u8],
     /// What the table says.
     pub by_table: Option<&'a Outcome>,
+    /// For the run of queued work: which start of that it was, and how many are left.
+    pub of_row: Option<(i64, i64)>,
     /// What it may see.
     pub surroundings: &'a Surroundings,
 }

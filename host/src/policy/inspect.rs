@@ -17,6 +17,9 @@ const EXPORTS: [&str; 6] = [
     "runwarden:notify/notifier",
 ];
 
+/// What the names of all interfaces of ours begin with.
+const OUR_PACKAGES: &str = "runwarden:";
+
 /// The one interface that a component may import.
 const IMPORT: &str = "runwarden:host/diagnostics";
 
@@ -37,6 +40,8 @@ pub struct Export {
 pub struct Inspected {
     /// Exported interfaces of ours, sorted.
     pub exports: Vec<Export>,
+    /// Exported interfaces in our packages that this host does not know, as written.
+    pub unknown: Vec<String>,
     /// Every import, as written.
     pub imports: Vec<String>,
 }
@@ -76,9 +81,13 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
         let message = "not WebAssembly: build the policy for wasm32 first (a text file or a native library is none)";
         return Err(InstallError::problem("header", message));
     }
-    if !Parser::is_component(bytes) {
+    if Parser::is_core_wasm(bytes) {
         let message =
             "a core module, not a component: link it with `wasm-component-ld`, or run `wasm-tools component new`";
+        return Err(InstallError::problem("header", message));
+    }
+    if !Parser::is_component(bytes) {
+        let message = "WebAssembly of a version that this runwarden does not know, or the file is cut short";
         return Err(InstallError::problem("header", message));
     }
     let mut validator = Validator::new_with_features(WasmFeatures::default());
@@ -145,10 +154,13 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
             report(format!("imports.{import}"), newer(version));
         }
     }
-    let mut ours = Vec::new();
+    let (mut ours, mut unknown) = (Vec::new(), Vec::new());
     for export in exports {
         let (interface, version) = split(export);
         if !EXPORTS.contains(&interface) {
+            if interface.starts_with(OUR_PACKAGES) {
+                unknown.push(export.clone());
+            }
             continue;
         }
         if Line::of_version(version).is_none() {
@@ -173,7 +185,11 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
     }
     ours.sort_by(|a, b| a.interface.cmp(&b.interface));
     if problems.is_empty() {
-        Ok(Inspected { exports: ours, imports })
+        Ok(Inspected {
+            exports: ours,
+            unknown,
+            imports,
+        })
     } else {
         Err(InstallError::unusable(problems))
     }
@@ -186,7 +202,7 @@ fn split(name: &str) -> (&str, &str) {
 fn newer(version: &str) -> String {
     let version = if version.is_empty() { "no version" } else { version };
     format!(
-        "WIT {version}: this runwarden speaks {}; build against the files that `runwarden policy wit DIR` writes",
+        "WIT {version}: this runwarden speaks {}; use a later runwarden, or build against the files that `runwarden policy wit DIR` writes",
         Line::all_in_words()
     )
 }

@@ -164,6 +164,7 @@ pub fn findings(descriptor: &Described, inspected: &Inspected) -> Vec<Finding> {
         Described::Policy(descriptor) => check_policy(descriptor, &inspected.functions()),
         Described::Handler(descriptor) => handler_findings(descriptor, inspected),
     };
+    findings.extend(inspected.unknown.iter().map(|export| never_asked(export)));
     findings.sort_by_key(|finding| finding.severity);
     printable(findings)
 }
@@ -181,4 +182,13 @@ fn handler_findings(descriptor: &HandlerDescriptor, inspected: &Inspected) -> Ve
         message: format!("{} is exported by a handler: it is never asked", export.interface),
     }));
     findings
+}
+
+/// An interface that a later version of the WIT line may have brought.
+fn never_asked(export: &str) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        place: format!("exports.{export}"),
+        message: "not known to this runwarden, which never asks it: a later one may".to_owned(),
+    }
 }

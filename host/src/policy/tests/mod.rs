@@ -8,12 +8,17 @@
 mod bundled;
 mod cache;
 mod calls;
+mod compiled;
+mod corpus;
+mod damage;
 mod determinism;
 mod fake;
+mod golden;
 mod guests;
 mod handlers;
 mod health;
 mod install;
 mod limits;
+mod random;
 mod shapes;
 mod sources;

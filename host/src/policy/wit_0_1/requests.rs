@@ -23,7 +23,8 @@ pub(super) fn guard(reads: &Reads, asked: GuardRequest<'_>) -> guard::Request {
 
 pub(super) fn ending(descriptor: &Descriptor, asked: &VerdictRequest<'_>) -> execution::Ending {
     let artifacts = asked.artifacts.iter();
-    let (attempt, attempts_left) = attempts(descriptor, &asked.entity.structural);
+    let own = || attempts(descriptor, &asked.entity.structural);
+    let (attempt, attempts_left) = asked.of_row.unwrap_or_else(own);
     execution::Ending {
         entity: entity(asked.entity, &descriptor.reads),
         exit_code: asked.exit_code,

@@ -87,11 +87,10 @@ impl ExitCase {
             outcome: self.by_table(lifecycle, &from),
             summary: None,
             patch: Fields::new(),
+            retry_after: None,
         };
-        let mut retry_after = None;
         if self.is_its_own() && tester.exported.contains(&Function::Verdict) {
             let answer = self.put_to_verdict(tester, &entity, meaning.outcome.as_ref());
-            retry_after = answer.as_ref().ok().and_then(|judged| judged.retry_after);
             meaning.take(lifecycle, answer);
         }
         let Some(outcome) = meaning.outcome else {
@@ -103,7 +102,7 @@ impl ExitCase {
             meaning.summary.unwrap_or_default(),
         );
         came.sets = meaning.patch;
-        came.retry_after = retry_after;
+        came.retry_after = meaning.retry_after;
         Ok(came)
     }
 
@@ -176,6 +175,7 @@ impl ExitCase {
                 Vec::new()
             },
             last_output: Bytes(output[output.len().saturating_sub(bytes)..].to_vec()),
+            of_row: None,
         }
     }
 }
