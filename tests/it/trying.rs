@@ -1,8 +1,8 @@
 //! policy test: what is told of a component before anything is put under it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use runwarden_test_guests::{Mode, REVIEW, hostile};
+use runwarden_test_guests::{AGENT, CI_JOB, COST_BUDGET, Mode, REVIEW, STRICT_PLAY, TWO_PERSON_APPROVAL, hostile};
 use serde_json::{Value, json};
 
 use crate::harness::Home;
@@ -285,6 +285,37 @@ fn a_bench_measures_a_decision_and_a_call_cold_and_warm() {
         numbers
             .iter()
             .all(|number| number.as_u64().is_some_and(|number| number > 0)),
+        "{tested:#}"
+    );
+}
+
+#[test]
+fn the_examples_come_to_what_their_cases_say_and_have_no_doubts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    for (name, component) in [
+        ("agent", AGENT),
+        ("ci-job", CI_JOB),
+        ("cost-budget", COST_BUDGET),
+        ("strict-play", STRICT_PLAY),
+        ("two-person-approval", TWO_PERSON_APPROVAL),
+    ] {
+        let cases = std::fs::read_to_string(root.join(name).join("cases.toml")).expect("it has cases");
+        let bench = Bench::new(component, &cases);
+        let answer = bench.home.run(&["policy", "test", "policy"]);
+        assert_eq!(answer.code, 0, "{name}: {}{}", answer.out, answer.err);
+        assert!(!answer.out.contains("warning:"), "{name}: {}", answer.out);
+    }
+}
+
+#[test]
+fn a_new_table_is_built_and_comes_to_what_its_cases_say() {
+    let home = Home::new();
+    home.done(&["policy", "new", "post"]);
+    home.done(&["policy", "build", "post"]);
+    let tested = home.json(&["policy", "test", "post"]);
+    assert_eq!(
+        (&tested["ok"], &tested["findings"]),
+        (&json!(true), &json!([])),
         "{tested:#}"
     );
 }

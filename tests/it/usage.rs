@@ -73,6 +73,7 @@ fn every_command_ends_its_help_with_examples_that_name_it() {
         "policy rollback",
         "policy rm",
         "policy new",
+        "policy test",
         "policy build",
         "policy wit",
     ] {

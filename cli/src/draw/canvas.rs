@@ -21,6 +21,10 @@ const TITLE_HEIGHT: f64 = 34.0;
 /// Room between the drawing and its legend.
 const LEGEND_GAP: f64 = 30.0;
 
+/// Sizes of text, as the style sheet has them.
+const NAME_SIZE: f64 = 14.0;
+const LABEL_SIZE: f64 = 11.0;
+
 /// How far a line is from the one that leads back.
 const ASIDE: f64 = 4.0;
 
@@ -94,7 +98,8 @@ pub(super) struct Pen {
 /// A drawing as it grows: lines lie under nodes, and labels over both.
 #[derive(Debug)]
 pub(super) struct Canvas {
-    label_font_size: usize,
+    /// What the layout draws next is the name of the box that it drew.
+    names_a_box: bool,
     boxes: Vec<Box>,
     pens: Vec<Pen>,
     lines: String,
@@ -104,10 +109,10 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// An empty one, which draws these boxes and lines by their numbers; text of this size or smaller is a label.
-    pub(super) const fn new(label_font_size: usize, boxes: Vec<Box>, pens: Vec<Pen>) -> Self {
+    /// An empty one, which draws these boxes and lines by their numbers.
+    pub(super) const fn new(boxes: Vec<Box>, pens: Vec<Pen>) -> Self {
         Self {
-            label_font_size,
+            names_a_box: false,
             boxes,
             pens,
             lines: String::new(),
@@ -161,20 +166,22 @@ fn numbered<T: Clone + Default>(all: &[T], number: Option<String>) -> T {
 impl RenderBackend for Canvas {
     fn draw_rect(&mut self, xy: Point, size: Point, _: &StyleAttr, number: Option<String>, _: Option<ClipHandle>) {
         let shown = numbered(&self.boxes, number);
+        self.names_a_box = true;
         self.reach(xy.sub(Point::new(8.0, 14.0)));
         self.reach(xy.add(size).add(Point::new(14.0, 0.0)));
         rect(&shown, xy, size, &mut self.nodes);
     }
 
-    fn draw_text(&mut self, xy: Point, text: &str, look: &StyleAttr) {
+    fn draw_text(&mut self, xy: Point, text: &str, _: &StyleAttr) {
+        let is_name = std::mem::take(&mut self.names_a_box);
         if text.is_empty() {
             return;
         }
         let (x, y, words) = (xy.x, xy.y, escaped(text));
-        let (into, class) = if look.font_size <= self.label_font_size {
-            (&mut self.labels, " class=\"label\"")
+        let (into, class, size) = if is_name {
+            (&mut self.nodes, "", NAME_SIZE)
         } else {
-            (&mut self.nodes, "")
+            (&mut self.labels, " class=\"label\"", LABEL_SIZE)
         };
         writeln!(
             into,
@@ -183,7 +190,6 @@ impl RenderBackend for Canvas {
         .expect(WRITES);
         // A character takes a little more than half of its size.
         let characters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-        let size = f64::from(u32::try_from(look.font_size).unwrap_or(u32::MAX));
         let half = Point::new(f64::from(characters) * size * 0.3, size / 2.0);
         self.reach(xy.sub(half));
         self.reach(xy.add(half));

@@ -51,11 +51,8 @@ pub(crate) fn svg(graph: &Graph<'_>) -> String {
     }
     // Untangling crossings takes longer than anybody waits once there are many.
     let disable_optimisation = strokes.len() > UNTANGLED_EDGES_MAX;
-    let mut canvas = Canvas::new(
-        LABEL_FONT_SIZE,
-        boxes,
-        strokes.into_iter().map(|stroke| stroke.pen).collect(),
-    );
+    let pens = strokes.into_iter().map(|stroke| stroke.pen).collect();
+    let mut canvas = Canvas::new(boxes, pens);
     let (debug, disable_layout) = (false, false);
     visual.do_it(debug, disable_optimisation, disable_layout, &mut canvas);
     canvas.finished(&graph.label, graph.kind)

@@ -160,3 +160,18 @@ fn the_largest_graph_that_is_drawn_is_drawn() {
     assert!(drawing.contains("status_63"));
     assert_eq!(drawing.matches("<path class=\"edge").count(), strokes(&graph).len());
 }
+
+#[test]
+fn what_an_edge_asks_is_a_label_wherever_the_layout_puts_it() {
+    let statuses = ["a", "b", "c", "d"].map(status);
+    let mut edges = [edge("a", "b"), edge("b", "c"), edge("c", "d"), edge("d", "a")];
+    edges[3].actors = vec!["operator".to_owned()];
+    let lines = [(0, 1), (1, 2), (2, 3), (3, 0)].into_iter().zip(&edges);
+    let lines = lines.map(|((from, to), edge)| line(from, to, Some(edge))).collect();
+    let drawing = svg(&graph(&statuses, lines));
+    let label = drawing.lines().find(|line| line.contains(">operator only<"));
+    assert!(
+        label.is_some_and(|line| line.starts_with("<text class=\"label\"")),
+        "{drawing}"
+    );
+}
