@@ -10,6 +10,7 @@ mod compiling;
 mod containment;
 mod crashes;
 mod delivering;
+mod differing;
 mod doctoring;
 mod engines;
 mod entities;
