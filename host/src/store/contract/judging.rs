@@ -3,7 +3,7 @@
 use super::{AdminQuery, Subject, end, forget, make};
 use crate::model::{AdminEvent, Timestamp};
 use crate::store::samples::{Success, activation, admin_event, change, component, moment, new_entity};
-use crate::store::{Applied, Created, Judged, JudgedCounts, PageBack, RuntimeUpdate, Shadow, Store};
+use crate::store::{Applied, Created, Judged, JudgedCounts, PageBack, RuntimeUpdate, Shadow, ShadowSeen, Store};
 
 pub(super) const PROMISES: [fn(&Subject); 5] = [
     history_is_read_back_by_kind_in_pages,
@@ -163,10 +163,21 @@ fn what_a_shadow_says_is_counted_with_the_fact_or_not_at_all(subject: &Subject) 
     };
     let entity = make(store, "r");
     let mut effects = change(store, &entity, "waiting");
-    effects.judged = Some(said("aa", 1, 0, 0));
+    effects.shadow = ShadowSeen::Asked(said("aa", 1, 0, 0));
     assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
     assert!(matches!(store.apply(&effects).unwrap(), Applied::Lost(_)));
     assert_eq!(counts(), (1, 0, 0), "what is lost is not counted");
+    let entity = store.load("r").unwrap().unwrap();
+    let mut effects = change(store, &entity, "running");
+    for unjudged in [ShadowSeen::Absent, ShadowSeen::Asked(said("other", 1, 0, 0))] {
+        effects.shadow = unjudged;
+        assert!(
+            matches!(store.apply(&effects).unwrap(), Applied::Lost(Some(_))),
+            "it was not judged"
+        );
+    }
+    effects.shadow = ShadowSeen::Unasked;
+    assert_eq!(store.apply(&effects).unwrap(), Applied::Written);
     let audited_before = audited(store);
     store
         .record_judged(&[admin_event("refused", "r")], &[], &said("aa", 0, 1, 0))
