@@ -18,10 +18,11 @@ lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
-# Writes again what is generated and committed: guest bindings and policy descriptors.
+# Writes again what is generated and committed: guest bindings, policy descriptors, what the examples' sessions answer.
 bless:
     BLESS=1 cargo test -p runwarden-kit --test bindings
     BLESS=1 cargo test -p runwarden-bundled
+    BLESS=1 cargo test -p runwarden --test it examples::readmes
 
 # Figures beside their floors.
 bench:

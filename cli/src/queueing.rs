@@ -25,6 +25,9 @@ pub(crate) struct QueueArgs {
     /// The kind of entity: any whose policy has a lease rule
     #[arg(long, value_name = "KIND", default_value = KIND, help_heading = "What it is")]
     pub(crate) kind: String,
+    /// The kind of the run that a worker makes for each attempt: any whose policy has an execution rule
+    #[arg(long, value_name = "KIND", default_value = RUN_KIND, help_heading = "What it is")]
+    pub(crate) run_kind: String,
     /// Queue it under this installed policy, such as schedule_run@1 [default: the active one of its kind]
     #[arg(long, value_name = "NAME@VERSION", help_heading = "What it is")]
     pub(crate) policy: Option<String>,
@@ -82,7 +85,7 @@ impl QueueArgs {
             return Err(Failure::usage("no program is given").hint("put it after --"));
         }
         stored.queue = Some(QueueTerms {
-            run_kind: RUN_KIND.to_owned(),
+            run_kind: known_kind(host, &self.run_kind)?,
             lease_ms: self.lease,
             attempts: self.attempts.map(i64::from),
             not_before: None,

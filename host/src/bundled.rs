@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::model::{AdminEvent, Described, Fields, HANDLER_KIND, Timestamp};
+use crate::model::{AdminEvent, Described, Fields, HANDLER_KIND, RaisedLimits, Timestamp};
 use crate::policy::{exported, sha256_hex, version_key};
 use crate::store::{Activation, Component, ComponentRecord, Installation, StoreError};
 
@@ -46,6 +46,7 @@ fn component(bundled: &runwarden_bundled::Bundled, now: Timestamp) -> Result<Com
         installed_at: now,
         active: false,
         in_use: 0,
+        raised: RaisedLimits::default(),
     };
     debug_assert_eq!(
         sha256_hex(bundled.component),

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use runwarden_host::model::Actor;
+use runwarden_host::model::{Actor, RaisedLimits};
 use runwarden_host::policy::{InstallError, Limits, PolicyFault};
 use runwarden_host::store::OpenMode;
-use runwarden_host::verbs::{examine, install};
+use runwarden_host::verbs::{Installing, examine, install};
 use runwarden_host::{Clock, Config, Error, Host};
 
 use crate::harness::{Home, PROGRAM};
@@ -139,7 +139,7 @@ fn a_compiler_at_its_bound_of_processor_time_is_out_of_time() {
     limits.compile.processor = Duration::from_secs(1);
     limits.compile.memory_bytes = 8 << 30;
     let host = host(&home.home(), PROGRAM, limits);
-    let refused = examine(&host, &TAKES_TIME.component());
+    let refused = examine(&host, &TAKES_TIME.component(), &RaisedLimits::default());
     assert!(
         matches!(
             refused,
@@ -152,7 +152,7 @@ fn a_compiler_at_its_bound_of_processor_time_is_out_of_time() {
         "{refused:?}"
     );
     let modest = Costly { depth: 1, locals: 1 }.component();
-    install(&host, &modest, None, &Actor::new("operator", "tests")).expect("the host is well");
+    install(&host, &modest, &Installing::default(), &Actor::new("operator", "tests")).expect("the host is well");
 }
 
 #[test]
@@ -160,7 +160,11 @@ fn a_compiler_that_does_not_answer_is_ended_by_the_clock() {
     let home = Home::new();
     let mut limits = Limits::DEFAULT;
     limits.compile.wall = Duration::ZERO;
-    let refused = examine(&host(&home.home(), PROGRAM, limits), &TAKES_TIME.component());
+    let refused = examine(
+        &host(&home.home(), PROGRAM, limits),
+        &TAKES_TIME.component(),
+        &RaisedLimits::default(),
+    );
     assert!(
         matches!(
             refused,
@@ -174,7 +178,11 @@ fn a_compiler_that_does_not_answer_is_ended_by_the_clock() {
 fn a_compiler_that_cannot_be_started_is_no_fault_of_the_component() {
     let home = Home::new();
     let host = host(&home.home(), "/nonexistent", Limits::DEFAULT);
-    let refused = examine(&host, runwarden_bundled::POLICIES[0].component);
+    let refused = examine(
+        &host,
+        runwarden_bundled::POLICIES[0].component,
+        &RaisedLimits::default(),
+    );
     assert!(matches!(refused, Err(Error::Process(_))), "{refused:?}");
 }
 

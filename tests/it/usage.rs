@@ -72,6 +72,8 @@ fn every_command_ends_its_help_with_examples_that_name_it() {
         "policy activate",
         "policy rollback",
         "policy rm",
+        "policy new",
+        "policy build",
         "policy wit",
     ] {
         let mut arguments: Vec<&str> = words.split(' ').collect();
@@ -122,7 +124,7 @@ fn what_is_not_built_is_absent() {
     let home = Home::new();
     let commands: [&[&str]; 3] = [
         &["serve", "--socket", "x"],
-        &["policy", "new", "x"],
+        &["policy", "new", "x", "--lang", "cobol"],
         &["notify", "nonsense"],
     ];
     for arguments in commands {

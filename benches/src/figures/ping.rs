@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use runwarden_host::Host;
-use runwarden_host::model::{Actor, Create, Entity, Fields, Reason, Transition};
+use runwarden_host::model::{Actor, Create, Entity, Fields, RaisedLimits, Reason, Transition};
 use runwarden_host::store::{Activation, Component, ComponentRecord};
 use runwarden_host::verbs::{IdChoice, TransitionOutcome, create, transition};
 use serde_json::{Value, json};
@@ -49,6 +49,7 @@ pub(super) fn install_as(host: &Host, digest: &str, bytes: &[u8]) -> Result<()> 
         installed_at: host.now(),
         active: false,
         in_use: 0,
+        raised: RaisedLimits::default(),
     };
     let activation = Activation {
         kind: "ping".to_owned(),

@@ -1,5 +1,6 @@
 //! `show`: everything about one entity.
 
+use runwarden_host::model::lease::kept_wish;
 use runwarden_host::model::{Condition, Entity, NotifySettings};
 use runwarden_host::verbs::{EntityView, Seen, health_if_open, view};
 use serde_json::Value;
@@ -93,6 +94,8 @@ fn entity_text(view: &EntityView, seen: Option<&Seen>, condition: Option<&Condit
     for evidence in &entity.reason.evidence {
         lines.add("evidence", Some(told(evidence)));
     }
+    let wish = kept_wish(&entity.reason).filter(|_| entity.terminal);
+    lines.add("try again", wish.map(|wish| format!("its policy would, after {wish}")));
     lines.add("name", entity.name.clone());
     lines.add("command", view.work.as_ref().map(|work| command_line(&work["argv"])));
     lines.add("directory", view.work.as_ref().map(|work| text_of(&work["cwd"])));
@@ -127,6 +130,7 @@ fn entity_text(view: &EntityView, seen: Option<&Seen>, condition: Option<&Condit
         "policy",
         Some(format!("{}@{} ({digest})", entity.policy.name, entity.policy.version)),
     );
+    lines.add("parameters", Some(pairs(&view.json["policy"]["parameters"])));
     lines.add("version", Some(entity.version.to_string()));
     lines.text
 }

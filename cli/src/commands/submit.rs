@@ -49,6 +49,7 @@ const EXAMPLES: &str = "EXAMPLES
   build=$(runwarden submit -- make) && runwarden submit --after \"$build\" -- make test
   runwarden submit --unique-key sync --delay 10m -- ./sync.sh
   runwarden submit --policy schedule_run@1 -- ./old-ways.sh
+  runwarden submit --run-kind agent -- ./solve.sh      # each attempt is judged as an agent's
 
 `runwarden worker` runs what is queued, or `runwarden serve --slots N`. `runwarden queue ls` shows what waits, and
 `runwarden why REF` what it waits for. What its program gets: RUNWARDEN_REF names the run of the attempt,

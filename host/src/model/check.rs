@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use name::is_name;
 use parameters::parameters;
 use rules::{rules, times, verdicts};
 
@@ -9,12 +10,14 @@ use super::{ACTOR_KINDS, Descriptor, Edge, Extension, HANDLER_KIND, Outcome};
 
 mod handler;
 mod lease;
+mod name;
 mod parameters;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 pub use handler::check_handler;
+pub use name::is_component_name;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,15 +127,6 @@ impl Findings {
     }
 }
 
-/// A name is lower case with digits and underscores; a policy's name may have dashes too.
-fn is_name(name: &str, dashes: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || dashes.contains(c);
-    !name.is_empty()
-        && name.len() <= limit::NAME_CHARS
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(fits)
-}
-
 /// Three lower-case dotted segments; `legacy.imported` is the one exception (SEMANTICS 1).
 fn is_reason_code(code: &str) -> bool {
     let segments: Vec<&str> = code.split('.').collect();
@@ -153,7 +147,7 @@ fn is_version(version: &str) -> bool {
 
 /// The words that people call a component by.
 fn label(name: &str, version: &str, findings: &mut Findings) {
-    if !is_name(name, "-") {
+    if !is_component_name(name) {
         let message = format!("`{name}` is no name: lower case, digits, `_` and `-`");
         findings.error("name", message);
     }
@@ -386,7 +380,7 @@ fn closure<'a>(
 fn migrations(descriptor: &Descriptor, findings: &mut Findings) {
     for (index, row) in descriptor.migrations.iter().enumerate() {
         let place = format!("migrations[{index}]");
-        if !row.from_name.is_empty() && !is_name(&row.from_name, "-") {
+        if !row.from_name.is_empty() && !is_component_name(&row.from_name) {
             findings.error(
                 format!("{place}.from_name"),
                 format!("`{}` is no name of a policy", row.from_name),

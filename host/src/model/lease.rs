@@ -15,7 +15,7 @@
 
 mod ending;
 
-pub use ending::{AttemptEnd, Begun, ended, given_up, handed_back};
+pub use ending::{AttemptEnd, Begun, ended, given_up, handed_back, keep_wish, kept_wish};
 
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{Descriptor, Edge, Field, KillRow, SameStatus, Status};
+use super::{Descriptor, Edge, Field, KillRow, LeaseRule, SameStatus, Status};
 
 /// A descriptor that passed [`super::check`], with its names interned.
 #[derive(Debug)]
@@ -142,6 +142,20 @@ impl Lifecycle {
     /// Whether the kind admits the reason code.
     pub fn admits_reason(&self, code: &str) -> bool {
         self.reason_codes.contains_key(code)
+    }
+
+    /// The reason code with which the policy's own rules write a status; none when they do not.
+    pub fn usual_code(&self, status: &str) -> Option<&str> {
+        let descriptor = &self.descriptor;
+        let run = descriptor.execution.iter().map(|rule| &rule.start);
+        let leased = descriptor
+            .lease
+            .iter()
+            .flat_map(LeaseRule::outcomes)
+            .map(|(_, outcome)| outcome);
+        let written = run.chain(leased).find(|outcome| outcome.status == status);
+        let created = || self.status(status)?.creation_code.as_deref();
+        written.map(|outcome| outcome.code.as_str()).or_else(created)
     }
 
     /// Whether the status is terminal; an unknown one is not.

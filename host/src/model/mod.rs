@@ -27,7 +27,9 @@ mod judging;
 mod kill;
 pub mod lease;
 mod lifecycle;
+mod limits;
 mod measure;
+mod migrate;
 mod nearest;
 mod notify;
 pub mod outbox;
@@ -53,7 +55,7 @@ pub use actor::{ACTOR_KINDS, Actor};
 pub use authoring::{Authored, Problem, author};
 pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
-pub use check::{Finding, Severity, check, check_handler};
+pub use check::{Finding, Severity, check, check_handler, is_component_name};
 pub use command::{Create, Override, Transition};
 pub use creation::create;
 pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};
@@ -82,6 +84,10 @@ pub use kill::{
     is_killed_by, plan_kill,
 };
 pub use lifecycle::{Cell, CellResult, Lifecycle};
+pub use limits::{Limit, RaisedLimits};
+pub use migrate::{
+    Carried, MIGRATED, MapFunction, Mapped, MoveOrders, NewPolicy, NotMoved, Way, migrate, no_place, way,
+};
 pub use nearest::nearest;
 pub use notify::{
     BoundHandler, CLAIM_MARGIN, Destination, EventFilter, Layer, NotifyDiagnostic, NotifySettings, SecretReference,

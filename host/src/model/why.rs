@@ -46,6 +46,8 @@ pub struct Case<'a> {
     pub notice: Option<&'a Notice>,
     /// What is known of it as queued work, when it is that.
     pub queued: Option<&'a QueueSight>,
+    /// It is an attempt at queued work, which decides what follows from its end.
+    pub is_attempt: bool,
     /// The newest notices of its events.
     pub notices: &'a [Entity],
     /// Now.

@@ -3,8 +3,8 @@
 use super::calls::Judged;
 use super::fault::PolicyFault;
 use super::text::line;
-use super::unjudged::{Answered, Assessment, Decision, Judgement, Reported};
-use crate::model::{DurationMs, Fields, Health, HealthLevel, Lifecycle, Outcome, coerce};
+use super::unjudged::{Answered, Assessment, Decision, Judgement, Mapping, Reported};
+use crate::model::{DurationMs, Fields, Health, HealthLevel, Lifecycle, Mapped, Outcome, Structural, coerce};
 
 /// Fields that say what the host observed of an ending; a verdict says what it means, not what it was.
 const OBSERVED: [&str; 4] = ["ended_at", "exit_code", "term_signal", "cause"];
@@ -94,6 +94,38 @@ impl Answer<'_> {
         Ok(Health {
             level,
             message: line(&assessment.message),
+        })
+    }
+
+    /// A mapping's: a declared status; fields that the host does not keep, declared unless they are given up.
+    pub(super) fn mapping(&self, answer: Answered<Mapping>, lifecycle: &Lifecycle) -> Result<Mapped, PolicyFault> {
+        let mapping = answer.map_err(|fault| self.reported(&fault))?;
+        self.understood(mapping.unknown.as_deref())?;
+        let patched = mapping.patch.iter();
+        let patched = patched.flat_map(|(name, json)| [name.as_str(), json.as_str()]);
+        self.weigh(std::iter::once(mapping.status.as_str()).chain(patched))?;
+        if lifecycle.status(&mapping.status).is_none() {
+            return Err(self.bad(format!("status `{}` is not declared", line(&mapping.status))));
+        }
+        let mut patch = fields(mapping.patch).map_err(|why| self.bad(line(&why)))?;
+        let columns = Structural::default();
+        for (name, value) in &mut patch {
+            if columns.get(name).is_some() {
+                return Err(self.bad(format!(
+                    "field `{name}` is kept by the host: a mapping cannot change it"
+                )));
+            }
+            let Some(field) = lifecycle.field(name) else {
+                if value.is_null() {
+                    continue;
+                }
+                return Err(self.bad(format!("field `{}` is not declared", line(name))));
+            };
+            *value = coerce(name, field.kind, value).map_err(|error| self.bad(line(&error.to_string())))?;
+        }
+        Ok(Mapped {
+            status: mapping.status,
+            patch,
         })
     }
 

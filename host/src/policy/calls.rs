@@ -12,8 +12,8 @@ use super::limits::Limits;
 use super::line::Adapter;
 use super::text::line;
 use crate::model::{
-    Actor, Descriptor, DurationMs, Entity, Fields, HandlerDescriptor, Health, HistoryRow, Lifecycle, Outcome, Reason,
-    Signs, Structural, Timestamp,
+    Actor, Descriptor, DurationMs, Entity, Fields, HandlerDescriptor, Health, HistoryRow, Lifecycle, Mapped, Outcome,
+    PolicyPin, Reason, Signs, Structural, Timestamp,
 };
 
 /// What is done before any function is called, for messages.
@@ -25,6 +25,7 @@ pub(super) const DESCRIBE_HANDLER: &str = "notifier.describe";
 pub(super) const GUARD: &str = "guard.evaluate";
 pub(super) const VERDICT: &str = "execution.verdict";
 pub(super) const ASSESS: &str = "health.assess";
+pub(super) const MAP: &str = "migrate.map";
 pub(super) const PLAN: &str = "notifier.plan";
 
 /// A component ready to be called.
@@ -102,6 +103,8 @@ pub struct VerdictRequest<'a> {
     pub last_output: &'a [u8],
     /// What the table says.
     pub by_table: Option<&'a Outcome>,
+    /// For the run of queued work: which start of that it was, and how many are left.
+    pub of_row: Option<(i64, i64)>,
     /// What it may see.
     pub surroundings: &'a Surroundings,
 }
@@ -126,6 +129,17 @@ pub struct HealthRequest<'a> {
     pub entity: &'a Entity,
     /// What was observed of it.
     pub signs: &'a Signs,
+    /// What it may see.
+    pub surroundings: &'a Surroundings,
+}
+
+/// What a mapping function is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct MapRequest<'a> {
+    /// The entity as read.
+    pub entity: &'a Entity,
+    /// The policy that it is under.
+    pub from: &'a PolicyPin,
     /// What it may see.
     pub surroundings: &'a Surroundings,
 }
@@ -180,6 +194,12 @@ impl<'a> Callable<'a> {
     pub(super) fn assess(&self, lifecycle: &Lifecycle, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
         let answer = (self.adapter().assess)(self, &lifecycle.descriptor().reads, asked)?;
         self.answer(ASSESS).assessment(answer)
+    }
+
+    /// Asks where an entity of another policy goes. The answer is a status and fields of this one, or a fault.
+    pub(super) fn map(&self, lifecycle: &Lifecycle, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        let answer = (self.adapter().map)(self, &lifecycle.descriptor().reads, asked)?;
+        self.answer(MAP).mapping(answer, lifecycle)
     }
 
     /// Runs one call in a store of its own, for an adapter.

@@ -1,7 +1,7 @@
 //! How a component fails, told apart by cause and never by wording.
 
 use super::text::line;
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Limit, Severity};
 use crate::store::StoreError;
 
 /// How many problems of one file are told; a stranger can make thousands.
@@ -103,7 +103,27 @@ pub enum PolicyFault {
     },
 }
 
+/// What fails when a component costs its compiler too much: no function of its own.
+pub(crate) const COMPILATION: &str = "compilation";
+
 impl PolicyFault {
+    /// The limit that was reached, if it is one that an operator can raise for this component.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::OutOfFuel { .. } => Some(Limit::Fuel),
+            Self::OutOfTime { function, .. } if *function == COMPILATION => Some(Limit::CompileTime),
+            Self::OutOfTime { .. } => Some(Limit::Wall),
+            Self::OutOfMemory { function, .. } if *function == COMPILATION => Some(Limit::CompileMemory),
+            Self::OutOfMemory { .. } => Some(Limit::Memory),
+            Self::Trapped { .. }
+            | Self::OutOfElements { .. }
+            | Self::BadAnswer { .. }
+            | Self::Reported { .. }
+            | Self::NotLoadable { .. }
+            | Self::Store { .. } => None,
+        }
+    }
+
     /// The fault in a few words that are the same whatever the call was about.
     pub fn in_brief(&self) -> String {
         match self {
@@ -123,6 +143,14 @@ impl PolicyFault {
 /// Why a file is not installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
+    /// The file is larger than a component may be.
+    #[error("the component has {bytes} bytes, at most {limit_bytes} are admitted")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
     /// The file is no usable component; every problem with its place.
     #[error("not a usable component: {} problem{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     Unusable(Vec<Finding>),
@@ -132,23 +160,18 @@ pub enum InstallError {
 }
 
 impl InstallError {
-    /// Problems with their places, their words made fit to print: some are the component's.
-    pub(super) fn unusable(mut problems: Vec<Finding>) -> Self {
-        let more = problems.len().saturating_sub(PROBLEMS_MAX);
-        problems.truncate(PROBLEMS_MAX);
-        for problem in &mut problems {
-            problem.place = line(&problem.place);
-            problem.message = line(&problem.message);
+    /// The limit that was reached, if it is one that an operator can raise for this component.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::TooLarge { .. } => Some(Limit::ComponentSize),
+            Self::Unusable(_) => None,
+            Self::Fault(fault) => fault.limit(),
         }
-        if more > 0 {
-            let message = format!("{more} more problems");
-            problems.push(Finding {
-                severity: Severity::Error,
-                place: "…".to_owned(),
-                message,
-            });
-        }
-        Self::Unusable(problems)
+    }
+
+    /// Problems with their places, their words made fit to print.
+    pub(super) fn unusable(problems: Vec<Finding>) -> Self {
+        Self::Unusable(told(problems))
     }
 
     /// One problem with its place.
@@ -159,4 +182,22 @@ impl InstallError {
             message: message.into(),
         }])
     }
+}
+
+/// Findings as they are told: their number bounded, their words made fit to print, because some are the component's.
+pub(super) fn told(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let more = findings.len().saturating_sub(PROBLEMS_MAX);
+    findings.truncate(PROBLEMS_MAX);
+    for finding in &mut findings {
+        finding.place = line(&finding.place);
+        finding.message = line(&finding.message);
+    }
+    if let Some(last) = findings.last().filter(|_| more > 0) {
+        findings.push(Finding {
+            severity: last.severity,
+            place: "…".to_owned(),
+            message: format!("{more} more"),
+        });
+    }
+    findings
 }

@@ -17,6 +17,9 @@ const EXPORTS: [&str; 6] = [
     "runwarden:notify/notifier",
 ];
 
+/// What the names of all interfaces of ours begin with.
+const OUR_PACKAGES: &str = "runwarden:";
+
 /// The one interface that a component may import.
 const IMPORT: &str = "runwarden:host/diagnostics";
 
@@ -37,6 +40,8 @@ pub struct Export {
 pub struct Inspected {
     /// Exported interfaces of ours, sorted.
     pub exports: Vec<Export>,
+    /// Exported interfaces in our packages that this host does not know, as written.
+    pub unknown: Vec<String>,
     /// Every import, as written.
     pub imports: Vec<String>,
 }
@@ -57,8 +62,10 @@ impl Inspected {
 /// that a policy or handler exports, a WIT version that this host does not speak.
 pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> {
     if bytes.len() > limits.component_bytes {
-        let message = format!("{} bytes, at most {} are admitted", bytes.len(), limits.component_bytes);
-        return Err(InstallError::problem("size", message));
+        return Err(InstallError::TooLarge {
+            bytes: bytes.len(),
+            limit_bytes: limits.component_bytes,
+        });
     }
     if wasmtime::Engine::detect_precompiled(bytes).is_some() {
         let message = "compiled code: it would be run unchecked, so only components are admitted";
@@ -137,10 +144,13 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
             report(format!("imports.{import}"), newer(version));
         }
     }
-    let mut ours = Vec::new();
+    let (mut ours, mut unknown) = (Vec::new(), Vec::new());
     for export in exports {
         let (interface, version) = split(export);
         if !EXPORTS.contains(&interface) {
+            if interface.starts_with(OUR_PACKAGES) {
+                unknown.push(export.clone());
+            }
             continue;
         }
         if Line::of_version(version).is_none() {
@@ -165,7 +175,11 @@ fn judge(imports: Vec<String>, exports: &[String]) -> Result<Inspected, InstallE
     }
     ours.sort_by(|a, b| a.interface.cmp(&b.interface));
     if problems.is_empty() {
-        Ok(Inspected { exports: ours, imports })
+        Ok(Inspected {
+            exports: ours,
+            unknown,
+            imports,
+        })
     } else {
         Err(InstallError::unusable(problems))
     }
@@ -178,7 +192,7 @@ fn split(name: &str) -> (&str, &str) {
 fn newer(version: &str) -> String {
     let version = if version.is_empty() { "no version" } else { version };
     format!(
-        "WIT {version}: this runwarden speaks {}; build against the files that `runwarden policy wit DIR` writes",
+        "WIT {version}: this runwarden speaks {}; use a later runwarden, or build against the files that `runwarden policy wit DIR` writes",
         Line::all_in_words()
     )
 }

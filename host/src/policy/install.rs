@@ -2,7 +2,7 @@
 
 use super::calls::{self, Callable};
 use super::code::Code;
-use super::fault::{InstallError, PolicyFault};
+use super::fault::{InstallError, PolicyFault, told};
 use super::inspect::{Inspected, inspect};
 use super::instance::link;
 use super::limits::Limits;
@@ -69,7 +69,8 @@ fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Re
         let message = "two calls of `describe` gave different answers: a descriptor is data and never changes";
         return Err(InstallError::problem(describe_of(&inspected), message));
     }
-    let findings = judge(&descriptor, &inspected);
+    let mut findings = judge(&descriptor, &inspected);
+    findings.extend(inspected.unknown.iter().map(|export| never_asked(export)));
     let (errors, warnings): (Vec<Finding>, _) = findings
         .into_iter()
         .partition(|finding| finding.severity == Severity::Error);
@@ -80,7 +81,7 @@ fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Re
         digest,
         inspected,
         descriptor,
-        warnings,
+        warnings: told(warnings),
         describe_fuel,
         code,
     })
@@ -156,6 +157,15 @@ fn handler_findings(descriptor: &HandlerDescriptor, inspected: &Inspected) -> Ve
         message: format!("{} is exported by a handler: it is never asked", export.interface),
     }));
     findings
+}
+
+/// An interface that a later version of the WIT line may have brought.
+fn never_asked(export: &str) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        place: format!("exports.{export}"),
+        message: "not known to this runwarden, which never asks it: a later one may".to_owned(),
+    }
 }
 
 /// Where the descriptor counts on a function that is not exported, or exports one that is never asked.

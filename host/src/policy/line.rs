@@ -13,10 +13,10 @@
 
 use wasmtime::component::{Component, Linker};
 
-use super::calls::{Callable, GuardRequest, HealthRequest, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, MapRequest, VerdictRequest};
 use super::fault::{InstallError, PolicyFault};
 use super::instance::CallState;
-use super::unjudged::{Assessment, Binding, Called, Decision, Dispatch, Event, Judgement};
+use super::unjudged::{Assessment, Binding, Called, Decision, Dispatch, Event, Judgement, Mapping};
 use super::wit_0_1;
 use crate::model::{Descriptor, HandlerDescriptor, Reads};
 
@@ -46,6 +46,8 @@ pub(super) struct Adapter {
     pub(super) verdict: fn(&Callable<'_>, &Descriptor, &VerdictRequest<'_>) -> Called<Judgement>,
     /// How an entity is.
     pub(super) assess: fn(&Callable<'_>, &Reads, HealthRequest<'_>) -> Called<Assessment>,
+    /// Where an entity of another policy goes.
+    pub(super) map: fn(&Callable<'_>, &Reads, MapRequest<'_>) -> Called<Mapping>,
     /// What is to be sent of an event.
     pub(super) plan: fn(&Callable<'_>, &Event, &Binding<'_>) -> Called<Vec<Dispatch>>,
 }

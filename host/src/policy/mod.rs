@@ -33,9 +33,10 @@ mod unjudged;
 mod wit_0_1;
 
 pub use crate::model::sha256_hex;
-pub use calls::{GuardRequest, HealthRequest, Judged, Surroundings, VerdictRequest};
+pub use calls::{GuardRequest, HealthRequest, Judged, MapRequest, Surroundings, VerdictRequest};
 pub use code::{Code, compile, compile_here};
 pub use engine::engines_made;
+pub(crate) use fault::COMPILATION;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;
 pub use inspect::{Export, Inspected, inspect};

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, VerdictRequest};
+use super::calls::{Callable, GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
@@ -17,7 +17,7 @@ use super::instance::{Linked, link};
 use super::limits::Limits;
 use super::text::line;
 use crate::model::{
-    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, PlannedDispatch, PolicyPin,
+    BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch, PolicyPin,
 };
 use crate::store::{ComponentRecord, Store, StoreError};
 
@@ -54,9 +54,18 @@ impl Policies {
         }
     }
 
-    /// What a component may use in one call.
+    /// What a component may use in one call, unless limits were raised for it.
     pub const fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// What an installed component may use in one call. It is read each time: whoever raises a limit need not restart what
+    /// is serving.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn limits_of(&self, digest: &str) -> Result<Limits, StoreError> {
+        Ok(self.limits.raised(&self.store.raised_limits(digest)?))
     }
 
     /// The graph of an installed policy, by digest. None when there is no policy of that digest.
@@ -200,6 +209,16 @@ impl Policies {
         })
     }
 
+    /// Asks the mapping function of a policy where an entity of another one goes.
+    ///
+    /// # Errors
+    /// [`PolicyFault`]; the caller leaves the entity where it is.
+    pub fn map(&self, pin: &PolicyPin, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
+        self.with(pin, self.limits.wall, |callable, lifecycle| {
+            callable.map(lifecycle, asked)
+        })
+    }
+
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
     /// code that is not in the cache is compiled first, which is not counted.
     ///
@@ -215,9 +234,10 @@ impl Policies {
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
         let linked = self.linked(label, &handler.digest)?;
+        let own = self.limits_of(&handler.digest).map_err(from_store(label))?;
         let limits = Limits {
-            wall: self.limits.wall.min(left),
-            ..self.limits
+            wall: own.wall.min(left),
+            ..own
         };
         Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
     }
@@ -241,9 +261,10 @@ impl Policies {
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let linked = self.linked(&label, &pin.digest)?;
+        let own = self.limits_of(&pin.digest).map_err(from_store(&label))?;
         let limits = Limits {
-            wall: self.limits.wall.min(wall),
-            ..self.limits
+            wall: own.wall.min(wall),
+            ..own
         };
         call(&Callable::new(&label, &linked, limits), &lifecycle)
     }

@@ -47,6 +47,15 @@ pub(super) struct Assessment {
     pub(super) unknown: Option<String>,
 }
 
+/// A mapping function's answer.
+pub(super) struct Mapping {
+    pub(super) status: String,
+    /// As in [`Judgement`].
+    pub(super) patch: Vec<(String, String)>,
+    /// As in [`Decision`].
+    pub(super) unknown: Option<String>,
+}
+
 /// An event that a handler is asked about.
 pub(super) struct Event {
     pub(super) event_id: String,

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use runwarden_shim::message::Stream;
 
-use super::{ProcessError, RunDir};
+use super::{Fate, ProcessError, RunDir};
 
 /// How many files of `artifacts/` are looked at; a run that left more has left evidence anyway.
 const FILES_MAX: usize = 1_000;
@@ -72,24 +73,35 @@ pub fn log_signs(run: &RunDir) -> LogSigns {
     signs
 }
 
-/// The last bytes of a run's output: of the merged log, else of standard output.
+/// The last bytes of a run's output, both streams in order of arrival; what was dropped from a log is left out.
 ///
 /// # Errors
 /// A log that is there cannot be read.
 pub fn last_output(run: &RunDir, bytes: u64) -> Result<Vec<u8>, ProcessError> {
-    let logs = [run.log(Stream::Output), run.log(Stream::Stdout)];
-    let Some(path) = logs.into_iter().find(|path| path.exists()) else {
-        return Ok(Vec::new());
-    };
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut log = File::open(&path)?;
-        let length = log.metadata()?.len();
-        log.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
-        let mut tail = Vec::new();
-        log.take(bytes).read_to_end(&mut tail)?;
-        Ok(tail)
-    };
-    read().map_err(ProcessError::file("read", path))
+    let mut missing = bytes;
+    let mut pieces = Vec::new();
+    for segment in run.segments()?.into_iter().rev() {
+        if missing == 0 {
+            break;
+        }
+        if segment.fate == Fate::Kept {
+            let end = segment.bytes.end;
+            let start = segment.bytes.start.max(end.saturating_sub(missing));
+            missing -= end - start;
+            let path = run.log(segment.stream);
+            pieces.push(stretch(&path, start..end).map_err(ProcessError::file("read", path))?);
+        }
+    }
+    pieces.reverse();
+    Ok(pieces.concat())
+}
+
+fn stretch(path: &Path, bytes: Range<u64>) -> std::io::Result<Vec<u8>> {
+    let mut log = File::open(path)?;
+    log.seek(SeekFrom::Start(bytes.start))?;
+    let mut read = Vec::new();
+    log.take(bytes.end - bytes.start).read_to_end(&mut read)?;
+    Ok(read)
 }
 
 /// The machine's own name: its machine id, else its host name.

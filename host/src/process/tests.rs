@@ -277,6 +277,27 @@ fn a_run_from_start_to_end() {
 }
 
 #[test]
+fn the_last_output_is_that_of_both_streams_in_order_of_arrival() {
+    let mut home = Home::new();
+    let directory = home.run.path().display().to_string();
+    // Each waits until the shim has written down what came before.
+    let script = format!(
+        "echo one; until [ -s {directory}/stdout.log ]; do :; done
+         echo two >&2; until [ -s {directory}/stderr.log ]; do :; done
+         echo three; exit 5"
+    );
+    let mut control = home.start(command(&["sh", "-c", &script]));
+    eventually(|| matches!(control.receive(), Ok(Some(Event::Ended))).then_some(()));
+    home.ended();
+    let last = |bytes| String::from_utf8(last_output(&home.run, bytes).expect("logs")).expect("text");
+    assert_eq!(last(100), "one\ntwo\nthree\n");
+    assert_eq!(last(8), "o\nthree\n");
+    assert_eq!(last(3), "ee\n");
+    assert_eq!(last(0), "");
+    eventually(|| matches!(control.receive(), Ok(Some(Event::ShimGone))).then_some(()));
+}
+
+#[test]
 fn an_abandoned_worker_has_executed_nothing() {
     let mut home = Home::new();
     let held = home.prepare(command(&["sh", "-c", "echo ran"]));

@@ -22,8 +22,8 @@ use super::{
     RuntimeUpdate, Scope, Store, StoreError, Work,
 };
 use crate::model::{
-    AdminEvent, Entity, Event, EventId, Fields, KeyUse, NewEntity, Place, ProcessIdentity, Reference, Runtime,
-    RuntimeKind, RuntimeState,
+    AdminEvent, Entity, Event, EventId, Fields, KeyUse, Limit, NewEntity, Place, ProcessIdentity, RaisedLimits,
+    Reference, Runtime, RuntimeKind, RuntimeState,
 };
 
 /// A store to be checked, empty but for the component of [`samples::install`].
@@ -1087,6 +1087,24 @@ fn a_removed_component_can_come_back(subject: &Subject) {
         (found.active, found.installed_at, found.name.as_str()),
         (true, moment(77), "run-policy")
     );
+    // But for limits that are raised with it; where none is, they stay, and go with it.
+    let raised = |fuel| [(Limit::Fuel, fuel)].into_iter().collect::<RaisedLimits>();
+    for (given, kept) in [
+        (raised(1), raised(1)),
+        (RaisedLimits::default(), raised(1)),
+        (raised(2), raised(2)),
+    ] {
+        second.record.raised = given;
+        store.install(&[second.clone()], &[], &[]).unwrap();
+        assert_eq!(store.raised_limits("second").unwrap(), kept);
+        let listed = store
+            .components()
+            .unwrap()
+            .into_iter()
+            .find(|record| record.digest == "second");
+        assert_eq!(listed.unwrap().raised, kept);
+    }
+    assert_eq!(store.raised_limits("absent").unwrap(), RaisedLimits::default());
     let absent = activation("run", "absent");
     assert!(store.install(&[component("run", "third")], &[absent], &[]).is_err());
     assert_eq!(store.components().unwrap().len(), 2);

@@ -12,8 +12,8 @@ use super::{
     Schedules, Scope, Shadow, StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
-    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned, Reference,
-    Resource, Runtime, Stage, Timestamp,
+    AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned,
+    RaisedLimits, Reference, Resource, Runtime, Stage, Timestamp,
 };
 
 /// When a call fails.
@@ -138,6 +138,7 @@ impl<S: Store> Store for FaultyStore<S> {
         activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;
         components() -> Vec<ComponentRecord>;
+        raised_limits(digest: &str) -> RaisedLimits;
         descriptor(digest: &str) -> Option<String>;
         component_bytes(digest: &str) -> Option<Vec<u8>>;
         activations(kind: &str) -> Vec<Activation>;

@@ -18,8 +18,8 @@ use super::{
     Shadow, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
-    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, Reference, Resource, Runtime,
-    Timestamp,
+    AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, RaisedLimits, Reference, Resource,
+    Runtime, Timestamp,
 };
 
 /// A store in memory.
@@ -409,7 +409,13 @@ impl State {
 
     fn install(&mut self, component: &Component) {
         let digest = &component.record.digest;
-        if self.installed(digest).is_none() {
+        let raised = &component.record.raised;
+        let is_present = |kept: &&mut Kept| kept.installed && kept.component.record.digest == *digest;
+        if let Some(kept) = self.components.iter_mut().find(is_present) {
+            if !raised.is_empty() {
+                kept.component.record.raised = raised.clone();
+            }
+        } else {
             let fresh = Kept {
                 component: component.clone(),
                 installed: true,
@@ -780,6 +786,14 @@ impl Store for MemoryStore {
             }
         });
         Ok(records.collect())
+    }
+
+    fn raised_limits(&self, digest: &str) -> Result<RaisedLimits, StoreError> {
+        let state = self.state();
+        let found = state.installed(digest);
+        Ok(found
+            .map(|component| component.record.raised.clone())
+            .unwrap_or_default())
     }
 
     fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError> {

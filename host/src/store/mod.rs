@@ -40,7 +40,7 @@ pub use records::{
 pub use schedules::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering};
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
 
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, RaisedLimits, Reference, Resource, Runtime};
 
 /// What a store does. Implementations: SQLite, the in-memory model, and a wrapper that fails chosen calls; one contract
 /// suite runs on all of them.
@@ -182,7 +182,8 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError>;
 
     /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
-    /// commit. Adding a component that is there already changes nothing.
+    /// commit. A component that is there already gets the limits that are raised with it, where any is, and is else left as
+    /// it is.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -212,6 +213,12 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     /// # Errors
     /// The store cannot be read.
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError>;
+
+    /// The limits that were raised for a component: none when it is not installed.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn raised_limits(&self, digest: &str) -> Result<RaisedLimits, StoreError>;
 
     /// The canonical descriptor of a component.
     ///

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::{HeldLease, NoRoom, ShadowSeen, Successor};
 
 use crate::model::{
-    AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, Reference, Runtime, RuntimeState, StopIntent,
-    Timestamp,
+    AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, RaisedLimits, Reference, Runtime, RuntimeState,
+    StopIntent, Timestamp,
 };
 use crate::model::{Place, ProcessIdentity};
 
@@ -370,6 +370,8 @@ pub struct ComponentRecord {
     pub active: bool,
     /// How many entities are pinned to it.
     pub in_use: i64,
+    /// Limits that an operator raised for it.
+    pub raised: RaisedLimits,
 }
 
 /// That a component became the one for entities created later.

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::model::{
     Actor, AdminEvent, Change, Containment, Destination, Dispatch, DurationMs, Entity, Event, EventId, Fields,
-    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, ProcessIdentity, QUEUE_DEFAULT, Queued, Reason,
-    Reference, Runtime, RuntimeKind, RuntimeState, Stage, StopIntent, Structural, TIMEOUT_DEFAULT, Tags, Timestamp,
-    Transport, sha256_hex,
+    HistoryRow, NewDispatch, NewEntity, Place, Planned, PolicyPin, ProcessIdentity, QUEUE_DEFAULT, Queued,
+    RaisedLimits, Reason, Reference, Runtime, RuntimeKind, RuntimeState, Stage, StopIntent, Structural,
+    TIMEOUT_DEFAULT, Tags, Timestamp, Transport, sha256_hex,
 };
 
 /// The digest of the component that [`component`] makes.
@@ -34,6 +34,7 @@ pub fn component(kind: &str, digest: &str) -> Component {
         installed_at: moment(0),
         active: false,
         in_use: 0,
+        raised: RaisedLimits::default(),
     };
     Component {
         record,

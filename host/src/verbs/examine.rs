@@ -4,24 +4,26 @@ use std::ffi::OsString;
 
 use crate::error::Error;
 use crate::host::Host;
+use crate::model::{RaisedLimits, sha256_hex};
 use crate::policy::{
-    COMPILE_THREADS, Candidate, Code, CompileLimits, InstallError, PolicyFault, compile, compile_here, prepare,
+    COMPILATION, COMPILE_THREADS, Candidate, Code, CompileLimits, InstallError, Limits, PolicyFault, compile,
+    compile_here, prepare,
 };
 use crate::process::{BoundedEnd, bound_self, run_bounded};
 
 /// What a compiler that was asked by [`examine`] ends with when it does not take the component; its answer says why.
 pub const COMPILE_REFUSED: i32 = 65;
 
-/// Checks a component as installing it would.
+/// Checks a component as installing it would, with limits that are raised as they would be.
 ///
 /// It is compiled by the program of the configuration, in a process that is ended when it takes more than the limits
 /// admit. Without such a program it is compiled in this process, unbounded: a library that lets strangers install names
 /// one.
 ///
 /// # Errors
-/// It is unusable (every problem is told), or the program cannot be started.
-pub fn examine(host: &Host, bytes: &[u8]) -> Result<Candidate, Error> {
-    let limits = host.policies().limits();
+/// It is unusable (every problem is told), a limit cannot be raised that far, or the program cannot be started.
+pub fn examine(host: &Host, bytes: &[u8], wished: &RaisedLimits) -> Result<Candidate, Error> {
+    let (limits, _) = limits_for(host, &sha256_hex(bytes), wished)?;
     match &host.config().compiler {
         None => Ok(prepare(bytes, limits, compile_here)?),
         Some(program) => prepare(bytes, limits, |policy, bytes| {
@@ -33,6 +35,17 @@ pub fn examine(host: &Host, bytes: &[u8]) -> Result<Candidate, Error> {
             Ok(code(policy, bounds, end)?)
         }),
     }
+}
+
+/// The limits of a component, and which of them are raised: by these wishes, else by those it was installed with.
+///
+/// # Errors
+/// A limit cannot be raised that far, or the store cannot be read.
+pub fn limits_for(host: &Host, digest: &str, wished: &RaisedLimits) -> Result<(Limits, RaisedLimits), Error> {
+    let raised = wished.or(&host.store().raised_limits(digest)?);
+    let limits = host.policies().limits();
+    limits.admit(&raised)?;
+    Ok((limits.raised(&raised), raised))
 }
 
 /// Compiles within bounds, in a process that does nothing else: what the program of [`examine`] does with its arguments.
@@ -57,7 +70,6 @@ fn arguments(host: &Host, bounds: CompileLimits) -> [OsString; 5] {
 
 /// What the compiler's end says of the component.
 fn code(policy: &str, bounds: CompileLimits, end: BoundedEnd) -> Result<Code, InstallError> {
-    const FUNCTION: &str = "compilation";
     let policy = policy.to_owned();
     let not_loadable = |why: String| PolicyFault::NotLoadable {
         policy: policy.clone(),
@@ -73,12 +85,12 @@ fn code(policy: &str, bounds: CompileLimits, end: BoundedEnd) -> Result<Code, In
         BoundedEnd::Died(signal) => not_loadable(format!("its compiler died by signal {signal}")),
         BoundedEnd::OutOfTime => PolicyFault::OutOfTime {
             policy,
-            function: FUNCTION,
+            function: COMPILATION,
             limit_ms: bounds.processor.as_millis(),
         },
         BoundedEnd::OutOfMemory => PolicyFault::OutOfMemory {
             policy,
-            function: FUNCTION,
+            function: COMPILATION,
             limit_bytes: bounds.memory_bytes,
         },
     };

@@ -151,6 +151,9 @@ pub(super) struct Observed {
     pub(super) artifacts_missing: Vec<String>,
     /// As much of the end of the output as the policy reads.
     pub(super) last_output: Bytes,
+    /// Which start of its row the run is, and how many are left; none for a run of its own.
+    #[serde(default)] // calls were kept without it
+    pub(super) of_row: Option<(i64, i64)>,
 }
 
 impl Observed {
@@ -176,6 +179,7 @@ impl Observed {
             artifacts_missing: &self.artifacts_missing,
             last_output: &self.last_output.0,
             by_table,
+            of_row: self.of_row,
             surroundings,
         }
     }

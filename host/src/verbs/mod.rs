@@ -18,6 +18,7 @@ mod kept;
 mod kill;
 pub mod lease;
 mod living;
+mod migrate;
 mod needed;
 mod notices;
 pub mod outbox;
@@ -46,7 +47,7 @@ pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
-pub use examine::{COMPILE_REFUSED, compile_bounded, examine};
+pub use examine::{COMPILE_REFUSED, compile_bounded, examine, limits_for};
 pub use finish::finish;
 pub use health::{health, health_if_open};
 pub use judging::{
@@ -54,9 +55,10 @@ pub use judging::{
 };
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
+pub use migrate::{Counted, Doing, KeptGroup, Migrated, Migration, MovedGroup, migrate};
 pub use needed::in_use;
 pub use notices::{Notices, lease_grace, notices};
-pub use policy::{Activating, Installed, activate, install, remove, rollback};
+pub use policy::{Activating, Installed, Installing, activate, install, remove, rollback};
 pub use prune::{PruneItem, PruneKind, PruneOutcome, PruneReport, Pruning, plan_prune, prune};
 pub use reap::{Reaped, reap};
 pub use remove::{ClearResult, Clearance, Cleared, Clearing, Keep, clear};

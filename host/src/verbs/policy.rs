@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, check_given, coerce};
+use crate::model::{
+    Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, RaisedLimits, check_given, coerce,
+};
 use crate::policy::{Candidate, select};
 use crate::store::{Activation, Component, ComponentRecord};
-use crate::verbs::examine::examine;
+use crate::verbs::examine::{examine, limits_for};
 use crate::verbs::needed::uses;
 
 /// A component that was installed.
@@ -22,13 +24,24 @@ pub struct Installed {
     pub activated: bool,
 }
 
+/// How a component is to be installed.
+#[derive(Clone, Debug, Default)]
+pub struct Installing {
+    /// Limits that are raised for it alone. Those that it was installed with before stay, where these name none.
+    pub raised: RaisedLimits,
+    /// How it is to be put in force, if it is.
+    pub activating: Option<Activating>,
+}
+
 /// Checks a component and adds it to the store, in one commit, and makes it the one in force when asked.
 ///
 /// # Errors
-/// It is unusable (every problem is told) or the store failed: nothing was written, what was in force stays.
-pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: &Actor) -> Result<Installed, Error> {
+/// It is unusable (every problem is told), a limit cannot be raised that far, or the store failed: nothing was written,
+/// what was in force stays.
+pub fn install(host: &Host, bytes: &[u8], installing: &Installing, actor: &Actor) -> Result<Installed, Error> {
     host.ensure_bundled()?;
-    let candidate = examine(host, bytes)?;
+    let candidate = examine(host, bytes, &installing.raised)?;
+    let (_, raised) = limits_for(host, &candidate.digest, &installing.raised)?;
     let descriptor = &candidate.descriptor;
     let present = host.store().components()?;
     let was_present = present.iter().any(|record| record.digest == candidate.digest);
@@ -47,11 +60,16 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
         installed_at: host.now(),
         active: false,
         in_use: 0,
+        raised,
     };
-    let details = json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    let mut details =
+        json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    if !record.raised.is_empty() {
+        details["limits"] = json!(record.raised);
+    }
     let mut events = vec![event(host, "policy_installed", &record.digest, actor, details)];
     let mut activations = Vec::new();
-    if let Some(activating) = activate {
+    if let Some(activating) = &installing.activating {
         let Described::Policy(descriptor) = descriptor else {
             return Err(never_in_force(&record).into());
         };
@@ -72,7 +90,7 @@ pub fn install(host: &Host, bytes: &[u8], activate: Option<&Activating>, actor: 
     Ok(Installed {
         candidate,
         was_present,
-        activated: activate.is_some(),
+        activated: installing.activating.is_some(),
     })
 }
 

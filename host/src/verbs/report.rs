@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::model::{Actor, Entity, Fields, Reason, Transition};
+use crate::model::{Actor, Entity, Fields, Lifecycle, Reason, Transition};
 use crate::verbs::transition::{TransitionOutcome, transition};
 
 /// A report.
@@ -30,7 +30,10 @@ pub struct Report {
 /// As [`transition`].
 pub fn report(host: &Host, entity: &Entity, report: &Report, actor: &Actor) -> Result<TransitionOutcome, Error> {
     let status = report.status.clone().unwrap_or_else(|| entity.status.clone());
-    let code = report.code.clone().unwrap_or_else(|| code_for(entity, &status));
+    let code = match &report.code {
+        Some(code) => code.clone(),
+        None => code_for(host.lifecycle(entity)?.as_ref(), entity, &status),
+    };
     let evidence = report.evidence.iter().map(|path| json!({"file": path})).collect();
     let reason = Reason {
         code,
@@ -46,11 +49,14 @@ pub fn report(host: &Host, entity: &Entity, report: &Report, actor: &Actor) -> R
     transition(host, entity, &command)
 }
 
-/// A sign of life keeps its reason; another status needs one, which the policy then asks for.
-fn code_for(entity: &Entity, status: &str) -> String {
-    if status == entity.status {
-        entity.reason.code.clone()
-    } else {
-        String::new()
+/// A sign of life keeps its reason; another status needs one, which the policy then asks for. The reason of an entity that
+/// was moved to another policy may be none of that policy's: then it is the one with which that policy writes the status.
+fn code_for(lifecycle: &Lifecycle, entity: &Entity, status: &str) -> String {
+    if status != entity.status {
+        return String::new();
     }
+    if lifecycle.admits_reason(&entity.reason.code) {
+        return entity.reason.code.clone();
+    }
+    lifecycle.usual_code(status).unwrap_or_default().to_owned()
 }

@@ -152,7 +152,8 @@ struct StartError {
     summary: String,
 }
 
-fn not_run(host: &Host, kind: &str) -> Error {
+/// That a kind has no execution rule.
+pub(crate) fn not_run(host: &Host, kind: &str) -> Error {
     let message = format!("a {kind} is not run: its policy has no execution rule");
     let hint = host.kinds().ok().map(|kinds| format!("kinds are {}", kinds.join(", ")));
     Invalid::new("kind", message, hint).into()

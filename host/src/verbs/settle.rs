@@ -18,9 +18,10 @@ use self::meaning::{cause, ending, evidence, patch, summary, with_intent};
 use crate::crash;
 use crate::error::Error;
 use crate::host::Host;
+use crate::model::lease::keep_wish;
 use crate::model::{
-    Actor, EndSeen, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState, Timestamp,
-    Transition,
+    Actor, DurationMs, EndSeen, Ended, Ending, Entity, Evidence, Lifecycle, Outcome, Reason, Runtime, RuntimeState,
+    Timestamp, Transition,
 };
 use crate::process::{ExitFile, ExitRecord, RunDir, artifacts};
 use crate::store::RuntimeUpdate;
@@ -262,6 +263,7 @@ fn end_command(
         outcome: end.seen.by_table(lifecycle, &entity.status),
         summary: summary(record, ending, &found),
         patch: Default::default(),
+        retry_after: None,
     };
     if ending.is_its_own() && record.spawn_error.is_none() {
         end.observed = Some(observed(lifecycle, entity, (runtime, record, &found)));
@@ -270,10 +272,12 @@ fn end_command(
     let Some(outcome) = meaning.outcome else {
         return Ok(None);
     };
+    let mut observed = evidence(host, entity, runtime, record)?;
+    keep_wish(&mut observed, meaning.retry_after);
     let reason = Reason {
         code: outcome.code,
         summary: meaning.summary,
-        evidence: vec![evidence(host, entity, runtime, record)?],
+        evidence: vec![observed],
     };
     let actor = match (&runtime.stop_intent, ending) {
         (Some(intent), Ending::Killed | Ending::KilledByForce) => intent.actor.clone(),
@@ -290,6 +294,7 @@ pub(super) struct Meaning {
     pub(super) outcome: Option<Outcome>,
     pub(super) summary: Option<String>,
     pub(super) patch: crate::model::Fields,
+    pub(super) retry_after: Option<DurationMs>,
 }
 
 /// How an attempt ended, by what its shim left: with a kill that was wanted before as that kill.

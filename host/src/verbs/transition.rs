@@ -21,6 +21,10 @@ use crate::verbs::verdict::End;
 /// How often a lost race without expectations is decided again before it is a conflict.
 const LOST_RACES_MAX: usize = 8;
 
+/// The code of a conflict with a migration: the entity is under another policy by now, and what was to be written was made
+/// by the graph of the one before.
+const POLICY_MOVED: &str = "policy_moved";
+
 /// What belongs to the same commit as a transition.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beside<'a> {
@@ -87,7 +91,17 @@ pub enum TransitionOutcome {
 /// # Errors
 /// The command is wrong, the entity does not exist, or the store failed: nothing was written.
 pub fn transition(host: &Host, entity: &Entity, command: &Transition) -> Result<TransitionOutcome, Error> {
-    write(host, entity, command, &Beside::NOTHING)
+    let mut outcome = write(host, entity, command, &Beside::NOTHING)?;
+    for _ in 0..LOST_RACES_MAX {
+        if !matches!(&outcome, TransitionOutcome::Conflict(conflict) if conflict.code == POLICY_MOVED) {
+            break;
+        }
+        let id = &entity.reference.id;
+        let current = host.store().load(id)?;
+        let current = current.ok_or_else(|| host.not_found(&entity.reference.to_string()))?;
+        outcome = write(host, &current, command, &Beside::NOTHING)?;
+    }
+    Ok(outcome)
 }
 
 /// What [`transition`] would answer, writing nothing.
@@ -107,7 +121,8 @@ pub fn transition_dry_run(host: &Host, entity: &Entity, command: &Transition) ->
     }
 }
 
-/// The write itself, with what belongs to the same commit.
+/// The write itself, with what belongs to the same commit. An entity that is moved to another policy meanwhile is a
+/// conflict: whoever made the command by its policy makes another one.
 pub(crate) fn write(
     host: &Host,
     entity: &Entity,
@@ -125,14 +140,21 @@ pub(crate) fn write(
             Prepared::Effects(effects) => effects,
             Prepared::Outcome(outcome) => return Ok(outcome),
         };
-        crash::point("transition.decided");
-        match host.store().apply(&effects)? {
-            Applied::Written => {
-                crash::point("transition.committed");
-                host.wake();
-                return Ok(committed(host, &effects, &entity));
-            }
+        match commit(host, &effects, ["transition.decided", "transition.committed"])? {
+            Applied::Written => return Ok(committed(host, &effects, &entity)),
             Applied::Lost(None) => return Err(host.not_found(&entity.reference.to_string())),
+            Applied::Lost(Some(current)) if current.policy.digest != entity.policy.digest => {
+                let found = Found::of(&current);
+                let message = format!(
+                    "it was moved to {}@{} meanwhile",
+                    current.policy.name, current.policy.version
+                );
+                return Ok(TransitionOutcome::Conflict(Conflict {
+                    found,
+                    code: POLICY_MOVED,
+                    message,
+                }));
+            }
             Applied::Lost(Some(current)) => {
                 look_again(host, &current.reference.kind);
                 entity = *current;
@@ -147,6 +169,33 @@ pub(crate) fn write(
         code: "lost_race",
         message,
     }))
+}
+
+/// Moves an entity to another policy: decided by [`crate::model::migrate`], written as any other change. A lost race is the
+/// caller's to decide again.
+///
+/// # Errors
+/// The policy is not installed any more, or the store failed: nothing was written.
+pub(crate) fn move_policy(host: &Host, change: Change) -> Result<Applied, Error> {
+    let effects = EffectSet {
+        change,
+        runtimes: Vec::new(),
+        destination: None,
+        successor: None,
+        shadow: ShadowSeen::Unasked,
+    };
+    commit(host, &effects, ["migrate.decided", "migrate.committed"])
+}
+
+/// The commit, between the two places at which a test may end the process.
+fn commit(host: &Host, effects: &EffectSet, [before, after]: [&str; 2]) -> Result<Applied, Error> {
+    crash::point(before);
+    let applied = host.store().apply(effects)?;
+    if applied == Applied::Written {
+        crash::point(after);
+        host.wake();
+    }
+    Ok(applied)
 }
 
 /// Moves several entities, each from the version given, in one commit: which of them came out how, in their order. Nothing

@@ -9,6 +9,7 @@ use crate::policy::Judged;
 use crate::process::{self, ExitRecord, RunDir};
 use crate::verbs::guarded::surroundings;
 use crate::verbs::kept::{self, KeptVerdict, Observed};
+use crate::verbs::lease::{RowSeen, row_of_run};
 use crate::verbs::settle::{Found, Meaning, seen};
 
 /// An end that a write tells: what was seen of it, for whoever judges it.
@@ -51,6 +52,11 @@ pub(super) fn ask_verdict(
         return Ok(());
     }
     observed.last_output = last_output(host, entity, lifecycle)?;
+    if let Some(row) = row_of_run(host, entity)? {
+        observed.of_row = Some(row.attempts);
+        let stop = stop_of_row(&row, observed.ended_at).map(str::to_owned);
+        observed.stop_intent = observed.stop_intent.take().or(stop);
+    }
     let surroundings = surroundings(host, lifecycle, entity)?;
     let by_table = meaning.outcome.clone();
     let request = observed.request(entity, by_table.as_ref(), &surroundings);
@@ -63,6 +69,7 @@ pub(super) fn ask_verdict(
             meaning.outcome = Some(judged.outcome);
             meaning.summary = judged.summary.or(meaning.summary.take());
             meaning.patch = judged.patch;
+            meaning.retry_after = judged.retry_after;
             decision
         }
         Err(fault) => {
@@ -87,7 +94,7 @@ fn decision(judged: &Judged) -> Value {
     })
 }
 
-/// What a verdict function may see of an end, but for the output.
+/// What a verdict function may see of an end, but for the output and what only its row tells.
 pub(super) fn observed(
     lifecycle: &Lifecycle,
     entity: &Entity,
@@ -109,6 +116,7 @@ pub(super) fn observed(
         evidence_wanted: found.evidence_wanted,
         artifacts_missing: found.missing.clone(),
         last_output: Bytes::default(),
+        of_row: None,
     }
 }
 
@@ -117,6 +125,12 @@ fn stop_code<'a>(lifecycle: &'a Lifecycle, entity: &Entity, runtime: &Runtime, e
     let intent = runtime.stop_intent.as_ref()?;
     let row = lifecycle.kill_row(&entity.status)?;
     (intent.at <= ended_at).then_some(row.term_code.as_str())
+}
+
+/// The code of the kill that ended the row of an attempt before the attempt did.
+fn stop_of_row(row: &RowSeen, ended_at: Timestamp) -> Option<&str> {
+    let (code, at) = row.killed.as_ref()?;
+    (*at <= ended_at).then_some(code.as_str())
 }
 
 /// The end of the run's output, as much as the policy's descriptor asked for.
@@ -156,5 +170,17 @@ mod tests {
         assert_eq!(wanted(None), None);
         assert_eq!(wanted(Some(10)).as_deref(), Some("run.cancelled.manual_kill"));
         assert_eq!(wanted(Some(11)), None, "it was too late");
+    }
+
+    #[test]
+    fn a_kill_of_its_row_counts_for_an_attempt_if_it_came_before_the_end() {
+        let row = |killed: Option<i64>| RowSeen {
+            attempts: (1, 2),
+            killed: killed.map(|at| ("run.cancelled.force_kill".to_owned(), Timestamp::from_ms(at))),
+        };
+        let stop = |killed: Option<i64>| stop_of_row(&row(killed), Timestamp::from_ms(10)).map(str::to_owned);
+        assert_eq!(stop(None), None);
+        assert_eq!(stop(Some(10)).as_deref(), Some("run.cancelled.force_kill"));
+        assert_eq!(stop(Some(11)), None, "the attempt had ended before");
     }
 }

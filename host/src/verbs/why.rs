@@ -44,7 +44,9 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
     let view = view(host, standing.into_entity())?;
     let lifecycle = host.lifecycle(&view.entity)?;
     let health = health_if_open(host, &view)?;
-    let EntityView { entity, runtime, .. } = view;
+    let EntityView {
+        entity, runtime, work, ..
+    } = view;
     let sight = match &runtime {
         Some(runtime) => look(host, runtime)?,
         None => Sight::Nothing,
@@ -63,6 +65,7 @@ pub fn why(host: &Host, word: &str, own: Option<&str>) -> Result<Why, Error> {
         entered: entered(host, &entity)?.as_ref(),
         notice: notice.as_ref(),
         queued: queued.as_ref(),
+        is_attempt: work.is_some_and(|work| !work["lease"].is_null()),
         notices: &host.store().notices_of(&entity, NOTICES_MAX)?,
         now: host.now(),
     });

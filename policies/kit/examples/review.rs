@@ -3,7 +3,7 @@
 //! `CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-component-ld cargo build -p runwarden-kit --example review
 //! --target wasm32-unknown-unknown --profile guest` makes the component.
 
-use runwarden_kit::table::{always, code, edge, field, outcome, parameter, policy, status};
+use runwarden_kit::table::{always, code, edge, field, migration, outcome, parameter, policy, status};
 use runwarden_kit::{
     Assessment, Decision, Descriptor, Ending, Entity, Execution, ExecutionRule, Fault, Guard, Health, Judgement, Level,
     Mapping, Migrate, Observation, Policy, Request, Surroundings, log,
@@ -43,6 +43,8 @@ impl Policy for Review {
             // Every ending has a meaning by the table, which the verdict is told and may better.
             .verdicts([always(outcome("declined", "review.declined.no"))])
             .parameters([parameter("quorum", "integer", "2", "Approvals needed.").choices(&["1", "2", "3"])])
+            // Entities of 1.x are carried over; the statuses that are not named keep their names.
+            .migrations([migration("1", &[("reading", "open")])])
             .reading_children()
             .reading_last_output(1024)
     }

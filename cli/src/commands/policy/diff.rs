@@ -5,6 +5,7 @@ use runwarden_host::verbs::{Touched, touched};
 use serde_json::{Value, json};
 
 use super::find::{self, Subject};
+use super::limits::LimitArgs;
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::exit::Exit;
@@ -24,6 +25,8 @@ pub(crate) struct Args {
     /// The same
     #[arg(value_name = "B")]
     second: String,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -42,8 +45,8 @@ pub(crate) struct Compared {
 /// Compares.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Compared> {
     let host = context.read_or_create()?;
-    let first = find::component(&host, &args.first)?;
-    let second = find::component(&host, &args.second)?;
+    let first = find::one_of_several(&host, &args.first, &args.limits)?;
+    let second = find::one_of_several(&host, &args.second, &args.limits)?;
     let (a, b) = (first.lifecycle()?, second.lifecycle()?);
     let mut changes = diff(a.descriptor(), b.descriptor());
     changes.extend(exports(&first, &second));

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle};
-use runwarden_host::policy::{Inspected, inspect, select};
+use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
+use runwarden_host::policy::{Inspected, Limits, inspect, select};
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::examine;
+use runwarden_host::verbs::{examine, limits_for};
 use runwarden_host::{Error, Host};
 
+use super::limits::LimitArgs;
 use crate::errors::{Failure, Outcome, finding_line};
 
 /// What a component says of itself.
@@ -31,6 +32,10 @@ pub(super) struct Subject {
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
     pub(super) warnings: Vec<String>,
+    /// What it may use.
+    pub(super) limits: Limits,
+    /// Which of that is raised for it.
+    pub(super) raised: RaisedLimits,
 }
 
 impl Subject {
@@ -85,9 +90,10 @@ impl Subject {
 }
 
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
-pub(super) fn component(host: &Host, word: &str) -> Outcome<Subject> {
-    match candidate(host, word)? {
-        Found::File(bytes) => in_bytes(host, &bytes),
+/// Limits can be raised for a file.
+pub(super) fn component(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Subject> {
+    match candidate(host, word, raised)? {
+        Found::File(bytes) => in_bytes(host, &bytes, raised),
         Found::Installed(digest) => by_digest(host, &digest, word),
     }
 }
@@ -100,11 +106,29 @@ pub(super) enum Found {
     Installed(String),
 }
 
+/// Whether a word is the path of a component.
+fn is_file(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
+}
+
+/// One of several components, of which only files can have raised limits.
+pub(super) fn one_of_several(host: &Host, word: &str, limits: &LimitArgs) -> Outcome<Subject> {
+    let raised = if is_file(word) {
+        limits.raised()
+    } else {
+        RaisedLimits::default()
+    };
+    component(host, word, &raised)
+}
+
 /// The same, not looked into yet.
-pub(super) fn candidate(host: &Host, word: &str) -> Outcome<Found> {
-    let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
-    if is_file {
+pub(super) fn candidate(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Found> {
+    if is_file(word) {
         return Ok(Found::File(read(Path::new(word))?));
+    }
+    if !raised.is_empty() {
+        let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
+        return Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"));
     }
     Ok(Found::Installed(installed(host, word)?))
 }
@@ -176,18 +200,22 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         None => Says::Handler(host.policies().handler(digest)?.ok_or_else(unknown)?),
     };
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
-    let inspected = inspect(&bytes, host.policies().limits())?;
+    let limits = host.policies().limits_of(digest)?;
+    let inspected = inspect(&bytes, limits)?;
     Ok(Subject {
         says,
         digest: digest.to_owned(),
         size_bytes: bytes.len(),
         inspected,
         warnings: Vec::new(),
+        limits,
+        raised: host.store().raised_limits(digest)?,
     })
 }
 
-fn in_bytes(host: &Host, bytes: &[u8]) -> Outcome<Subject> {
-    let candidate = examine(host, bytes)?;
+fn in_bytes(host: &Host, bytes: &[u8], raised: &RaisedLimits) -> Outcome<Subject> {
+    let candidate = examine(host, bytes, raised)?;
+    let (limits, raised) = limits_for(host, &candidate.digest, raised)?;
     Ok(Subject {
         says: match candidate.descriptor {
             Described::Policy(descriptor) => Says::Policy(Arc::new(Lifecycle::new(*descriptor))),
@@ -197,6 +225,8 @@ fn in_bytes(host: &Host, bytes: &[u8]) -> Outcome<Subject> {
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
         warnings: candidate.warnings.iter().map(finding_line).collect(),
+        limits,
+        raised,
     })
 }
 

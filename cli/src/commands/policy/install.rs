@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use runwarden_host::model::{Described, Fields};
-use runwarden_host::verbs::{Activating, Installed, install};
+use runwarden_host::verbs::{Activating, Installed, Installing, install};
 use serde_json::{Value, json};
 
 use super::find::read;
+use super::limits::LimitArgs;
 use crate::context::{Context, operator};
 use crate::errors::{Outcome, finding_line};
 use crate::output::{Page, Report, Style, Text};
@@ -24,6 +25,8 @@ pub(crate) struct Args {
     /// Why it is put in force
     #[arg(long, value_name = "T", requires = "activate", help_heading = "Activation")]
     reason: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -31,8 +34,11 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy install ./strict_play.wasm
   runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'
   runwarden policy install ./mail.wasm
+  runwarden policy install ./ticket.wasm --memory 128MiB --wall 1s
 
-A handler is installed in the same way; `runwarden notify add` binds it.";
+A handler is installed in the same way; `runwarden notify add` binds it. A limit
+that is raised is raised for this component alone, for as long as it is installed: the engines
+of other languages want that. Installing it again raises more.";
 
 /// What was installed.
 pub(crate) struct Done(Installed);
@@ -45,11 +51,14 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
         .reason
         .clone()
         .unwrap_or_else(|| "activated at installation".to_owned());
-    let activating = args.activate.then(|| Activating {
-        parameters: Fields::new(),
-        reason,
-    });
-    Ok(Done(install(&host, &bytes, activating.as_ref(), &operator())?))
+    let installing = Installing {
+        raised: args.limits.raised(),
+        activating: args.activate.then(|| Activating {
+            parameters: Fields::new(),
+            reason,
+        }),
+    };
+    Ok(Done(install(&host, &bytes, &installing, &operator())?))
 }
 
 impl Report for Done {

@@ -4,6 +4,7 @@ use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::in_use;
 use serde_json::{Value, json};
 
+use super::limits::raised_words;
 use crate::context::Context;
 use crate::errors::Outcome;
 use crate::output::{Column, Page, Report, Style, Table, Text};
@@ -52,22 +53,28 @@ impl Report for Listing {
                 "in_use": record.in_use,
                 "installed_at": record.installed_at.to_rfc3339(),
                 "source": record.source,
+                "raised": record.raised,
             })
         };
         self.0.iter().map(entry).collect()
     }
 
     fn text(&self, page: &Page) -> Text {
-        let mut table = Table::new(&[
+        let mut columns = vec![
             Column::kept("KIND"),
             Column::kept("POLICY"),
             Column::kept("ACTIVE"),
             Column::expendable("IN USE", 1),
             Column::expendable("SOURCE", 3),
             Column::expendable("DIGEST", 2),
-        ]);
+        ];
+        let some_raised = self.0.iter().any(|record| !record.raised.is_empty());
+        if some_raised {
+            columns.push(Column::expendable("RAISED LIMITS", 4));
+        }
+        let mut table = Table::new(&columns);
         for record in &self.0 {
-            table.row(vec![
+            let mut row = vec![
                 Text::styled(Style::Strong, &record.kind),
                 Text::of(format!("{}@{}", record.name, record.version)),
                 if record.active {
@@ -80,7 +87,11 @@ impl Report for Listing {
                 Text::of(record.in_use.to_string()),
                 Text::of(&record.source),
                 Text::styled(Style::Dim, &record.digest[..record.digest.len().min(12)]),
-            ]);
+            ];
+            if some_raised {
+                row.push(Text::of(raised_words(&record.raised)));
+            }
+            table.row(row);
         }
         table.text(page)
     }

@@ -6,6 +6,7 @@ use runwarden_host::model::Lifecycle;
 use serde_json::Value;
 
 use super::find;
+use super::limits::LimitArgs;
 use crate::context::Context;
 use crate::draw;
 use crate::errors::Outcome;
@@ -18,6 +19,8 @@ pub(crate) struct Args {
     /// A kind, KIND@V, a digest, or the path of a file
     #[arg(value_name = "KIND[@V]|FILE")]
     policy: String,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -33,7 +36,7 @@ pub(crate) struct Matrix {
 /// Shows it.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Matrix> {
     let host = context.read_or_create()?;
-    let subject = find::component(&host, &args.policy)?;
+    let subject = find::component(&host, &args.policy, &args.limits.raised())?;
     Ok(Matrix {
         lifecycle: Arc::clone(subject.lifecycle()?),
         digest: subject.digest,

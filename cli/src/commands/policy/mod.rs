@@ -1,24 +1,30 @@
-//! `policy`: what is installed, what it allows, and which one is in force.
+//! `policy`: what is installed, what it allows, which one is in force, and how one is written.
 
 mod activate;
+mod build;
 mod diff;
 mod find;
 mod install;
+mod language;
+pub(crate) mod limits;
 mod ls;
 mod matrix;
+mod migrate;
+mod new;
 mod replay;
 mod rm;
 mod rollback;
 mod shadow;
 mod show;
 mod tally;
+mod template;
 mod wit;
 
 use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate and roll back policies; install handlers
+/// Show, install, activate, roll back and write policies; install and write handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -31,12 +37,15 @@ enum Command {
     Ls(ls::Args),
     Show(show::Args),
     Matrix(matrix::Args),
+    Migrate(migrate::Args),
     Install(install::Args),
     Activate(activate::Args),
     Diff(diff::Args),
     Replay(replay::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
+    New(new::Args),
+    Build(build::Args),
     Shadow(shadow::Args),
     Wit(wit::Args),
 }
@@ -47,12 +56,15 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Ls(_) => report(context, ls::execute(context)),
         Command::Show(args) => report(context, show::execute(context, &args)),
         Command::Matrix(args) => report(context, matrix::execute(context, &args)),
+        Command::Migrate(args) => report(context, migrate::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
         Command::Replay(args) => report(context, replay::execute(context, &args)),
         Command::Diff(args) => report(context, diff::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::New(args) => report(context, new::execute(&args)),
+        Command::Build(args) => report(context, build::execute(context, &args)),
         Command::Shadow(args) => report(context, shadow::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }

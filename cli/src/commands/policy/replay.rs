@@ -4,6 +4,7 @@ use runwarden_host::model::Timestamp;
 use runwarden_host::verbs::{Replayed, Replaying, Tried, known_kind, replay};
 use serde_json::{Value, json};
 
+use super::limits::LimitArgs;
 use super::{find, tally};
 use crate::context::Context;
 use crate::errors::Outcome;
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     /// The newest N transitions, and the newest N refusals
     #[arg(long, value_name = "N", help_heading = "What is judged")]
     limit: Option<usize>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 const EXAMPLES: &str = "EXAMPLES
@@ -44,9 +47,10 @@ pub(crate) struct Told(Replayed);
 /// Judges.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
     let host = context.read()?;
-    let found = find::candidate(&host, &args.candidate)?;
+    let raised = args.limits.raised();
+    let found = find::candidate(&host, &args.candidate, &raised)?;
     let candidate = match &found {
-        find::Found::File(bytes) => Tried::Bytes(bytes),
+        find::Found::File(bytes) => Tried::Bytes(bytes, &raised),
         find::Found::Installed(digest) => Tried::Installed(digest),
     };
     let kind = args.kind.as_ref().map(|kind| known_kind(&host, kind)).transpose()?;

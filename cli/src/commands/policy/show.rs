@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use runwarden_host::model::{HandlerDescriptor, Lifecycle, Parameter};
-use runwarden_host::policy::Limits;
 use serde_json::{Value, json};
 
 use super::find::{self, Says, Subject};
+use super::limits::{LimitArgs, limits_json, limits_words, raised_words};
 use crate::context::{Context, meant};
 use crate::draw;
 use crate::errors::{Failure, Outcome};
@@ -38,6 +38,8 @@ pub(crate) struct Args {
         help_heading = "What is shown"
     )]
     reference: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 /// The form of what is shown.
@@ -69,7 +71,6 @@ pub(crate) struct Shown {
     subject: Subject,
     drawn: Drawn,
     current: Option<String>,
-    limits: Limits,
 }
 
 /// What a form makes of a graph.
@@ -83,7 +84,7 @@ enum Drawn {
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     let host = context.read_or_create()?;
     let (subject, current) = match (&args.policy, &args.reference) {
-        (Some(word), _) => (find::component(&host, word)?, None),
+        (Some(word), _) => (find::component(&host, word, &args.limits.raised())?, None),
         (None, Some(reference)) => {
             let entity = meant(&host, reference)?;
             (find::of_entity(&host, &entity)?, Some(entity.status))
@@ -99,7 +100,6 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
         subject,
         drawn,
         current,
-        limits: host.policies().limits(),
     })
 }
 
@@ -138,7 +138,8 @@ impl Report for Shown {
             "exports": exports(subject),
             "imports": subject.inspected.imports,
             "wit": wit(subject),
-            "limits": limits_json(self.limits),
+            "limits": limits_json(&subject.limits),
+            "raised": subject.raised,
             "warnings": subject.warnings,
             "descriptor": descriptor,
         })
@@ -172,7 +173,8 @@ impl Shown {
         add("exports", exports(&self.subject).join(", "));
         add("imports", self.subject.inspected.imports.join(", "));
         add("wit", wit(&self.subject).join(", "));
-        add("limits", limits_words(self.limits));
+        add("limits", limits_words(&self.subject.limits));
+        add("raised", raised_words(&self.subject.raised));
         for warning in &self.subject.warnings {
             add("", warning.clone());
         }
@@ -265,31 +267,4 @@ fn wit(subject: &Subject) -> Vec<String> {
     versions.sort();
     versions.dedup();
     versions
-}
-
-fn limits_json(limits: Limits) -> Value {
-    json!({
-        "fuel": limits.fuel,
-        "wall_ms": u64::try_from(limits.wall.as_millis()).unwrap_or(u64::MAX),
-        "memory_bytes": limits.memory_bytes,
-        "answer_bytes": limits.answer_bytes,
-        "host_call_bytes": limits.host_call_bytes,
-        "stack_bytes": limits.stack_bytes,
-        "component_bytes": limits.component_bytes,
-        "compile": {
-            "processor_ms": u64::try_from(limits.compile.processor.as_millis()).unwrap_or(u64::MAX),
-            "wall_ms": u64::try_from(limits.compile.wall.as_millis()).unwrap_or(u64::MAX),
-            "memory_bytes": limits.compile.memory_bytes,
-        },
-    })
-}
-
-fn limits_words(limits: Limits) -> String {
-    let (millions, mib) = (limits.fuel / 1_000_000, limits.memory_bytes >> 20);
-    let (wall, kib) = (limits.wall.as_millis(), limits.answer_bytes >> 10);
-    let (seconds, compiler_mib) = (limits.compile.processor.as_secs(), limits.compile.memory_bytes >> 20);
-    format!(
-        "a call: {millions} million instructions, {wall} ms, {mib} MiB of memory, answers of {kib} KiB; \
-         compiling it: {seconds} s of processor time, {compiler_mib} MiB"
-    )
 }

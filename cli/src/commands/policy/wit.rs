@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::template::{self, Source};
 use crate::errors::{Failure, Outcome};
 use crate::output::{Page, Report, Text};
 
@@ -22,18 +23,7 @@ const EXAMPLES: &str = "EXAMPLES
 DIR holds the package runwarden:policy, DIR/deps what it and handlers need.";
 
 /// The files as tools want them: one package in the directory, the others below `deps`.
-const FILES: [(&str, &str); 7] = [
-    ("lifecycle.wit", include_str!("../../../../wit/policy/lifecycle.wit")),
-    ("guard.wit", include_str!("../../../../wit/policy/guard.wit")),
-    ("execution.wit", include_str!("../../../../wit/policy/execution.wit")),
-    ("worlds.wit", include_str!("../../../../wit/policy/worlds.wit")),
-    ("deps/types/types.wit", include_str!("../../../../wit/types/types.wit")),
-    ("deps/host/host.wit", include_str!("../../../../wit/host/host.wit")),
-    (
-        "deps/notify/notify.wit",
-        include_str!("../../../../wit/notify/notify.wit"),
-    ),
-];
+const FILES: Source = Source { from: "wit", to: "" };
 
 /// The files that were written.
 pub(crate) struct Written(Vec<PathBuf>);
@@ -41,10 +31,10 @@ pub(crate) struct Written(Vec<PathBuf>);
 /// Writes them.
 pub(crate) fn execute(args: &Args) -> Outcome<Written> {
     let mut files = Vec::new();
-    for (name, text) in FILES {
-        let path = args.directory.join(name);
+    for file in template::files(&[FILES]) {
+        let path = args.directory.join(file.path);
         let directory = path.parent().unwrap_or(&args.directory);
-        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, text));
+        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, file.text));
         written.map_err(|error| Failure::file("write", &path, &error))?;
         files.push(path);
     }
@@ -62,40 +52,5 @@ impl Report for Written {
             text.line(Text::of(file.display().to_string()));
         }
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn every_file_of_the_contract_is_written() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
-        let mut found = Vec::new();
-        for package in std::fs::read_dir(root).expect("the contract is there").flatten() {
-            if !package.path().is_dir() {
-                continue;
-            }
-            for file in std::fs::read_dir(package.path())
-                .expect("a package is a directory")
-                .flatten()
-            {
-                let is_policy = package.file_name() == "policy";
-                let name = file.file_name().to_string_lossy().into_owned();
-                let package = package.file_name().to_string_lossy().into_owned();
-                found.push(if is_policy {
-                    name
-                } else {
-                    format!("deps/{package}/{name}")
-                });
-            }
-        }
-        let mut written: Vec<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        found.sort();
-        written.sort();
-        assert_eq!(written, found);
     }
 }

@@ -63,9 +63,7 @@ pub(super) fn edges(reading: &mut Reading<'_>, root: &mut Table<'_>, names: &Nam
         let to = table.needed_words(reading, "to");
         let to = names.statuses(reading, to);
         let actors = table.words(reading, "actors").into_iter();
-        let actors: Vec<String> = actors
-            .map(|word| one_of(reading, "actors", word, &ACTOR_KINDS))
-            .collect();
+        let actors: Vec<String> = actors.map(|word| one_of(reading, word, &ACTOR_KINDS)).collect();
         let required_patch = table.words(reading, "requires");
         let required_patch = names.fields(reading, required_patch);
         let required_guards = table.words(reading, "guards");

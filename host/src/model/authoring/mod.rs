@@ -46,7 +46,7 @@ pub fn author(text: &str) -> Result<Authored, Vec<Problem>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reading = Reading::new(text);
     for error in errors {
-        reading.problem(error.span().map_or(0, |span| span.start), error.message());
+        reading.unreadable(error.span().unwrap_or_default(), error.message());
     }
     reading.stop_at_problems()?;
     let descriptor = descriptor(&mut reading, document.get_ref());
@@ -64,11 +64,10 @@ pub fn author(text: &str) -> Result<Authored, Vec<Problem>> {
 fn descriptor(reading: &mut Reading<'_>, document: &DeTable<'_>) -> Descriptor {
     let mut root = Table::root(document);
     let kind = root.needed_text(reading, "kind");
-    let name = root
-        .text(reading, "name")
-        .map_or_else(|| kind.clone(), |word| word.text);
-    let version = root.needed_text(reading, "version");
-    let summary = root.needed_text(reading, "summary");
+    let name = root.text_or(reading, "name", &kind);
+    let kind = kind.text;
+    let version = root.needed_text(reading, "version").text;
+    let summary = root.needed_text(reading, "summary").text;
     let fields = fields(reading, &mut root);
     let reason_codes = codes(reading, &mut root);
     let statuses = statuses(reading, &mut root, &reason_codes);

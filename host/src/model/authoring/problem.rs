@@ -41,6 +41,19 @@ impl<'t> Reading<'t> {
         self.problems.push((at, problem));
     }
 
+    /// Keeps what a parser says of a part of the text, with the part itself where it is a word.
+    pub(super) fn unreadable(&mut self, span: std::ops::Range<usize>, said: &str) {
+        const WORD_BYTES_MAX: usize = 40;
+        let part = self.text.get(span.clone()).unwrap_or_default();
+        let is_word = !part.is_empty() && part.len() <= WORD_BYTES_MAX && !part.contains(char::is_control);
+        let message = if is_word {
+            format!("`{part}`: {said}")
+        } else {
+            said.to_owned()
+        };
+        self.problem(span.start, message);
+    }
+
     /// Remembers where a part of the descriptor stands.
     pub(super) fn place(&mut self, place: impl Into<String>, at: usize) {
         self.places.insert(place.into(), at);
@@ -97,5 +110,7 @@ pub(super) fn found(reading: &Reading<'_>, findings: &[Finding]) -> Vec<Problem>
         })
         .collect();
     problems.sort_by_key(|(at, _)| *at);
+    // One line may stand for several parts of the descriptor.
+    problems.dedup();
     problems.into_iter().map(|(_, problem)| problem).collect()
 }

@@ -15,7 +15,7 @@ pub(super) struct Word {
 }
 
 impl Word {
-    fn of(text: &str, at: usize) -> Self {
+    pub(super) fn of(text: &str, at: usize) -> Self {
         Self {
             text: text.to_owned(),
             at,
@@ -41,7 +41,7 @@ pub(super) type Value<'a> = Spanned<DeValue<'a>>;
 impl<'a> Table<'a> {
     /// The table that is the whole text.
     pub(super) fn root(entries: &'a DeTable<'a>) -> Self {
-        Self::new("a table", 0, entries)
+        Self::new("the file", 0, entries)
     }
 
     fn new(what: impl Into<String>, at: usize, entries: &'a DeTable<'a>) -> Self {
@@ -107,9 +107,16 @@ impl<'a> Table<'a> {
         self.text(reading, key).unwrap_or_else(|| Word::of("", self.at))
     }
 
-    /// The text of a string of the whole table, which must be there.
-    pub(super) fn needed_text(&mut self, reading: &mut Reading<'_>, key: &'static str) -> String {
+    /// A string of the whole file, which must be there; the descriptor calls it the same.
+    pub(super) fn needed_text(&mut self, reading: &mut Reading<'_>, key: &'static str) -> Word {
         let word = self.needed(reading, key);
+        reading.place(key, word.at);
+        word
+    }
+
+    /// A text of the whole file, or another that stands for it; the descriptor calls it the same.
+    pub(super) fn text_or(&mut self, reading: &mut Reading<'_>, key: &'static str, other: &Word) -> String {
+        let word = self.text(reading, key).unwrap_or_else(|| other.clone());
         reading.place(key, word.at);
         word.text
     }
@@ -122,7 +129,7 @@ impl<'a> Table<'a> {
     /// One of a few words.
     pub(super) fn word(&mut self, reading: &mut Reading<'_>, key: &'static str, known: &[&str]) -> Option<String> {
         let word = self.text(reading, key)?;
-        Some(one_of(reading, key, word, known))
+        Some(one_of(reading, word, known))
     }
 
     /// A string or a list of strings; empty when it is missing.
@@ -246,10 +253,10 @@ impl<'a> Table<'a> {
 }
 
 /// One of a few words; another one is told, and kept.
-pub(super) fn one_of(reading: &mut Reading<'_>, key: &str, word: Word, known: &[&str]) -> String {
+pub(super) fn one_of(reading: &mut Reading<'_>, word: Word, known: &[&str]) -> String {
     if !known.contains(&word.text.as_str()) {
         let meant = did_you_mean(&word.text, known.iter().copied());
-        let message = format!("`{}` is no `{key}`: one of {}{meant}", word.text, known.join(", "));
+        let message = format!("`{}` is none of {}{meant}", word.text, known.join(", "));
         reading.problem(word.at, message);
     }
     word.text

@@ -21,6 +21,8 @@ pub(super) fn verdicts(reading: &mut Reading<'_>, root: &mut Table<'_>, names: &
     let evidence = Evidence::ASKED.map(|evidence| evidence.word().unwrap_or_default());
     let mut rows = Vec::new();
     for mut table in root.tables(reading, "verdict") {
+        // What is wrong with all of them is wrong with the last one.
+        reading.place("verdicts", table.at);
         table.is_at(reading, format!("verdicts[{}]", rows.len()));
         let exit_codes = table.get("exit").and_then(|value| exit_codes(reading, value));
         let signals = table.get("signals").map(|value| signals(reading, value));
@@ -28,7 +30,7 @@ pub(super) fn verdicts(reading: &mut Reading<'_>, root: &mut Table<'_>, names: &
         rows.push(VerdictRow {
             exit_codes,
             signals,
-            causes: words.map(|word| one_of(reading, "causes", word, &causes)).collect(),
+            causes: words.map(|word| one_of(reading, word, &causes)).collect(),
             evidence: table.word(reading, "evidence", &evidence),
             outcome: needed_outcome(reading, &mut table, names, "outcome"),
             ext: Vec::new(),

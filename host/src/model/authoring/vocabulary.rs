@@ -28,7 +28,14 @@ fn field(reading: &mut Reading<'_>, name: String, value: &Value<'_>) -> Field {
             table.finish(reading);
             (Some(kind), summary)
         }
-        None => (string(reading, &name, value), String::new()),
+        None => {
+            let kind = value.get_ref().as_str().map(|kind| Word::of(kind, value.span().start));
+            if kind.is_none() {
+                let message = format!("the field `{name}` is a kind, or {{ kind = \"…\", summary = \"…\" }}");
+                reading.problem(value.span().start, message);
+            }
+            (kind, String::new())
+        }
     };
     Field {
         kind: kind.map_or(FieldKind::Json, |word| field_kind(reading, &word)),
@@ -78,7 +85,7 @@ fn gather<'a>(table: &Table<'a>, prefix: &str, found: &mut Vec<(Word, &'a Value<
         let code = format!("{prefix}{}", key.text);
         match Table::of_value(&code, value) {
             Some(inner) => gather(&inner, &format!("{code}."), found),
-            None => found.push((Word { text: code, at: key.at }, value)),
+            None => found.push((Word::of(&code, key.at), value)),
         }
     }
 }

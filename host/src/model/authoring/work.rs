@@ -23,13 +23,22 @@ pub(super) fn execution(reading: &mut Reading<'_>, root: &mut Table<'_>, names: 
     table.is_at(reading, "execution");
     let start = needed_outcome(reading, &mut table, names, "start");
     let default = outcome(reading, &mut table, names, DEFAULT);
+    let default_at = table.get(DEFAULT).map(|value| value.span().start);
     let mut missing = Vec::new();
     let mut one = |reading: &mut Reading<'_>, key: &'static str| {
-        let given = outcome(reading, &mut table, names, key).or_else(|| default.clone());
-        given.unwrap_or_else(|| {
-            missing.push(key);
-            nothing()
-        })
+        if let Some(given) = outcome(reading, &mut table, names, key) {
+            return given;
+        }
+        match (&default, default_at) {
+            (Some(default), Some(at)) => {
+                reading.place(format!("execution.{key}"), at);
+                default.clone()
+            }
+            _ => {
+                missing.push(key);
+                nothing()
+            }
+        }
     };
     let rule = ExecutionRule {
         start,
@@ -127,11 +136,7 @@ fn pair(value: &Value<'_>) -> Option<(Word, Word)> {
     let words = value.get_ref().as_str()?.split_once(' ')?;
     let (status, code) = (words.0.trim(), words.1.trim());
     let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
-    let word = |text: &str| Word {
-        text: text.to_owned(),
-        at,
-    };
-    (is_word(status) && is_word(code)).then(|| (word(status), word(code)))
+    (is_word(status) && is_word(code)).then(|| (Word::of(status, at), Word::of(code, at)))
 }
 
 /// What stands for an outcome of which a problem was told.

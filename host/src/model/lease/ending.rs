@@ -1,6 +1,6 @@
 //! What the end of an attempt means for its row, and what a worker writes for one that it does not finish.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::outbox::delay;
 use super::super::{
@@ -8,6 +8,25 @@ use super::super::{
     Transition,
 };
 use super::{Terms, rule, stage, step};
+
+/// The longest wait that a verdict gets where its row's policy has no retry schedule with a cap of its own.
+pub(super) const WISH_MOST: DurationMs = DurationMs::from_ms(30 * 60 * 1_000);
+
+/// Where the evidence of a run's end keeps that its verdict asked for another attempt: whoever ends the row finds it there.
+const WISH: &str = "retry_after_ms";
+
+/// Adds to the evidence of an end that its verdict asked for another attempt.
+pub fn keep_wish(evidence: &mut Value, wish: Option<DurationMs>) {
+    if let Some(wish) = wish {
+        evidence[WISH] = json!(wish.as_ms());
+    }
+}
+
+/// After how long the verdict of an end asked for another attempt, by the reason that the end was written with.
+pub fn kept_wish(reason: &Reason) -> Option<DurationMs> {
+    let told = reason.evidence.first()?.get(WISH)?.as_i64()?;
+    Some(DurationMs::from_ms(told.max(0)))
+}
 
 /// How an attempt ended, as the row's policy judges it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +39,8 @@ pub struct AttemptEnd {
     pub patch: Fields,
     /// How it came: what somebody wanted is not tried again.
     pub cause: Cause,
-    /// A verdict asked for another attempt after so long.
+    /// The verdict of its run asked for another attempt after so long: it gets that, within the cap of the row's schedule
+    /// and as long as attempts are left.
     pub retry_after: Option<DurationMs>,
 }
 
@@ -41,11 +61,12 @@ pub fn ended(
     let actor = Actor::new("executor", entity.structural.leased_by.as_deref().unwrap_or("worker"));
     if let Some(backed_off) = rule.backed_off.as_ref().filter(|_| tries_again) {
         let made = entity.structural.lease_attempts.unwrap_or(0);
-        let wait = end.retry_after.or_else(|| {
-            let schedule = lifecycle.descriptor().retry.as_ref()?;
-            Some(delay(schedule, made, entropy))
-        });
-        let wait = wait.unwrap_or_default();
+        let wait = match (end.retry_after, &lifecycle.descriptor().retry) {
+            (Some(wish), Some(schedule)) => wish.min(schedule.cap),
+            (Some(wish), None) => wish.min(WISH_MOST),
+            (None, Some(schedule)) => delay(schedule, made, entropy),
+            (None, None) => DurationMs::default(),
+        };
         let told = end.reason.summary.as_deref().unwrap_or(&end.outcome.code);
         let mut again = step(entity, backed_off, &format!("again in {wait}: {told}"), actor);
         again.reason.evidence.clone_from(&end.reason.evidence);

@@ -5,6 +5,7 @@
     reason = "a test ends at the first thing that is not as it should be"
 )]
 
+use super::ending::WISH_MOST;
 use super::*;
 use crate::model::{
     Change, Create, Decision, Descriptor, Ended, Ending, Evidence, PolicyPin, Queueing, create, decide, judge,
@@ -540,6 +541,64 @@ fn a_failed_attempt_waits_for_its_delay_in_wall_time_and_then_is_ready() {
 }
 
 #[test]
+fn a_verdict_gets_the_wait_it_asks_for_within_the_cap_and_no_attempt_more() {
+    let lifecycle = lifecycle("2.0.0");
+    let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w1");
+    let mut failed = exit(&lifecycle, 7);
+    let mut due = |asked: i64, attempts: i64| {
+        failed.retry_after = Some(DurationMs::from_ms(asked));
+        let after = written(
+            &lifecycle,
+            &row,
+            &ended_at_once(&lifecycle, &row, attempts, &failed).unwrap(),
+        );
+        (after.status.clone(), after.structural.next_attempt_at)
+    };
+    let again = |at: i64| ("retry_wait".to_owned(), Some(wall(at)));
+    assert_eq!(due(90_000, 3), again(90_000), "not doubled, no jitter");
+    assert_eq!(due(1_800_001, 3), again(1_800_000), "the cap of its schedule");
+    assert_eq!(due(i64::MAX, 3), again(1_800_000));
+    assert_eq!(
+        due(90_000, 1),
+        ("failed".to_owned(), None),
+        "its last attempt stays its last"
+    );
+    let mut descriptor = lifecycle.descriptor().clone();
+    descriptor.retry = None;
+    let unscheduled = Lifecycle::new(descriptor);
+    failed.retry_after = Some(DurationMs::from_ms(i64::MAX));
+    let after = written(
+        &unscheduled,
+        &row,
+        &ended_at_once(&unscheduled, &row, 3, &failed).unwrap(),
+    );
+    assert_eq!(after.structural.next_attempt_at, Some(wall(WISH_MOST.as_ms())));
+}
+
+#[test]
+fn what_a_verdict_asked_for_is_found_in_the_reason_of_the_end_and_nowhere_else() {
+    let mut evidence = json!({"pid": 7});
+    keep_wish(&mut evidence, None);
+    assert_eq!(evidence, json!({"pid": 7}));
+    keep_wish(&mut evidence, Some(DurationMs::from_ms(90_000)));
+    let reason = Reason::code("run.failed.exit_nonzero").evidence(evidence);
+    assert_eq!(kept_wish(&reason), Some(DurationMs::from_ms(90_000)));
+    for other in [
+        json!({"retry_after_ms": "soon"}),
+        json!([90_000]),
+        json!(90_000),
+        json!({"pid": 7}),
+    ] {
+        assert_eq!(kept_wish(&Reason::code("c").evidence(other.clone())), None, "{other}");
+    }
+    let first = json!({"retry_after_ms": -1});
+    assert_eq!(
+        kept_wish(&Reason::code("c").evidence(first)),
+        Some(DurationMs::from_ms(0))
+    );
+}
+
+#[test]
 fn a_row_that_is_handed_back_is_due_at_once_and_its_attempt_stays_counted() {
     for version in VERSIONS {
         let lifecycle = lifecycle(version);
@@ -761,6 +820,29 @@ fn a_kind_without_a_lease_rule_is_never_leased() {
     assert_eq!((rule(&lifecycle), stage_of(&row)), (None, None));
     assert_eq!(claim(&lifecycle, &row, &terms(3), "w1", steady(0)), None);
     assert_eq!(due_then(&lifecycle, &row, 3, LEASE * 9), Due::Nothing);
+}
+
+#[test]
+fn whoever_puts_work_back_by_hand_between_two_attempts_does_not_wait_for_its_delay() {
+    let lifecycle = lifecycle("2.0.0");
+    let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w1");
+    let failed = ended_at_once(&lifecycle, &row, 3, &exit(&lifecycle, 7)).unwrap();
+    let waits = written(&lifecycle, &row, &failed);
+    assert_eq!(stage_of(&waits), Some(Stage::Later));
+    let ada = Actor::new("operator", "ada");
+    let now = Transition::new("queued", Reason::code("run.queued.retry_due"), ada);
+    let ready = written(&lifecycle, &waits, &now);
+    assert_eq!(
+        (stage_of(&ready), ready.structural.next_attempt_at),
+        (Some(Stage::Ready), None)
+    );
+    // What was delayed from the beginning is where it is, and stays there.
+    let delayed = submitted(&lifecycle, Some(wall(500)));
+    let same = written(&lifecycle, &delayed, &now);
+    assert_eq!(
+        (stage_of(&same), same.structural.next_attempt_at),
+        (Some(Stage::Later), Some(wall(500)))
+    );
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::{Cause, Evidence, ExecutionRule, Outcome, RuntimeKind, signal_name};
+use super::super::lease::kept_wish;
+use super::super::{Cause, DurationMs, Evidence, ExecutionRule, Outcome, RuntimeKind, signal_name};
 use super::live::{counted, of_its_own, running};
 use super::{Case, Explanation, Sight};
 
@@ -39,6 +40,10 @@ pub(super) fn explain(case: &Case<'_>) -> Explanation {
     };
     let news = summary.filter(|summary| !is_said(summary)).cloned();
     answer.maybe("in words", news);
+    let wish = case.entered.and_then(|row| kept_wish(&row.reason));
+    if let Some(wish) = wish {
+        answer = try_again(case, answer, wish);
+    }
     if let Some(runtime) = case.runtime.filter(|runtime| !runtime.is_stopped()) {
         let goes_on = match case.sight {
             Sight::Held(processes) if runtime.kind == RuntimeKind::Local => counted(
@@ -53,6 +58,23 @@ pub(super) fn explain(case: &Case<'_>) -> Explanation {
         answer.next.insert(0, case.command("kill"));
     }
     answer
+}
+
+/// Its verdict asked for another attempt: only a queue makes one.
+fn try_again(case: &Case<'_>, answer: Explanation, wish: DurationMs) -> Explanation {
+    if case.is_attempt {
+        return answer.with(
+            "try again",
+            format!("its policy would, after {wish}; what it was queued as decides"),
+        );
+    }
+    let kind = &case.entity.reference.kind;
+    answer
+        .with(
+            "try again",
+            format!("its policy would, after {wish}; submit it to the queue for that"),
+        )
+        .then(format!("runwarden submit --run-kind {kind} -- PROGRAM"))
 }
 
 fn death(case: &Case<'_>) -> Explanation {

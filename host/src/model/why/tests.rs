@@ -22,6 +22,7 @@ struct Known {
     entered: Option<HistoryRow>,
     notice: Option<Notice>,
     queued: Option<QueueSight>,
+    is_attempt: bool,
     notices: Vec<Entity>,
     now: Timestamp,
 }
@@ -59,6 +60,7 @@ fn known(kind: &str) -> Known {
         entered: Some(made.row),
         notice: None,
         queued: None,
+        is_attempt: false,
         notices: Vec::new(),
         now: BEGAN.plus(DurationMs::from_ms(60_000)),
     }
@@ -174,6 +176,7 @@ impl Known {
             entered: self.entered.as_ref(),
             notice: self.notice.as_ref(),
             queued: self.queued.as_ref(),
+            is_attempt: self.is_attempt,
             notices: &self.notices,
             now: self.now,
         })
@@ -399,6 +402,34 @@ fn an_exit_code_is_told_with_what_it_means_to_shells() {
         exited("failed", "run.failed.exit_nonzero", code).says(headline, "runwarden logs");
     }
     exited("completed", "run.completed.ok", 3).says("which its policy counts as completed", "runwarden logs");
+}
+
+#[test]
+fn an_end_whose_verdict_asked_for_another_attempt_says_where_one_is_made() {
+    let asked = exited("failed", "run.failed.provider_retryable", 1).with(|known| {
+        let entered = known.entered.as_mut().unwrap();
+        entered.reason = Reason::code("run.failed.provider_retryable").evidence(json!({"retry_after_ms": 90_000}));
+    });
+    let told = asked.explained();
+    let fact = |told: &Explanation| {
+        let fact = told.facts.iter().find(|fact| fact.what == "try again");
+        fact.map(|fact| fact.value.clone()).unwrap_or_default()
+    };
+    assert_eq!(
+        fact(&told),
+        "its policy would, after 1m 30s; submit it to the queue for that"
+    );
+    assert!(
+        told.next
+            .iter()
+            .any(|command| command.starts_with("runwarden submit --run-kind run"))
+    );
+    let attempt = asked.with(|known| known.is_attempt = true).explained();
+    assert!(
+        fact(&attempt).ends_with("what it was queued as decides"),
+        "{attempt:#?}"
+    );
+    assert!(!attempt.next.iter().any(|command| command.contains("submit")));
 }
 
 #[test]

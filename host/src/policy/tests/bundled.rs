@@ -1,6 +1,6 @@
 //! What ships, and the example that authors copy.
 
-use runwarden_test_guests::{REVIEW, SESSION_PAUSED};
+use runwarden_test_guests::{AGENT, CI_JOB, COST_BUDGET, REVIEW, SESSION_PAUSED, STRICT_PLAY, TWO_PERSON_APPROVAL};
 
 use crate::model::Described;
 use crate::policy::{Limits, compile_here, prepare};
@@ -28,11 +28,21 @@ fn every_bundled_component_passes_the_checks_and_says_what_its_descriptor_says()
 }
 
 #[test]
-fn the_example_session_paused_passes_the_checks() {
-    let candidate = prepare(SESSION_PAUSED, Limits::DEFAULT, compile_here).unwrap();
-    assert_eq!(candidate.descriptor.label(), "session@1.1.0");
-    assert_eq!(candidate.warnings, []);
-    assert!(candidate.inspected.exports("health"));
+fn every_example_passes_the_checks_with_the_parts_it_has() {
+    let examples: [(&[u8], &str, &[&str]); 6] = [
+        (AGENT, "agent@1.0.0", &["execution", "health"]),
+        (CI_JOB, "ci_job@1.0.0", &["execution"]),
+        (COST_BUDGET, "cost_budget@1.0.0", &["guard"]),
+        (SESSION_PAUSED, "session@1.1.0", &["health"]),
+        (STRICT_PLAY, "strict_play@1.0.0", &["guard"]),
+        (TWO_PERSON_APPROVAL, "change@1.0.0", &["guard"]),
+    ];
+    for (component, label, parts) in examples {
+        let candidate = prepare(component, Limits::DEFAULT, compile_here).unwrap();
+        assert_eq!(candidate.descriptor.label(), label);
+        assert_eq!(candidate.warnings, [], "{label}");
+        assert!(parts.iter().all(|part| candidate.inspected.exports(part)), "{label}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A store of components alone.
 
-use crate::model::Timestamp;
+use crate::model::{RaisedLimits, Timestamp};
 use crate::store::{Component, ComponentRecord, MemoryStore, Store as _};
 
 /// A store of components, to be filled.
@@ -21,6 +21,7 @@ impl Components {
                 installed_at: Timestamp::from_ms(0),
                 active: false,
                 in_use: 0,
+                raised: RaisedLimits::default(),
             },
             descriptor: descriptor.to_owned(),
             bytes,

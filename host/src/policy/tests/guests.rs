@@ -106,6 +106,7 @@ impl Installed {
             artifacts_missing: &[],
             last_output: b"bye\n",
             by_table: Some(&by_table),
+            of_row: None,
             surroundings: &Surroundings::default(),
         };
         self.policies.verdict(&pin(mode), &asked)

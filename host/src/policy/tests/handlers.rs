@@ -63,7 +63,7 @@ impl Installed {
     }
 }
 
-fn envelope() -> Value {
+pub(super) fn envelope() -> Value {
     json!({
         "schema": "runwarden.run-terminal",
         "schema_version": 1,
@@ -84,7 +84,7 @@ fn to_file(path: &str) -> Destination {
 }
 
 /// The hostile handler of a mode, bound to two files.
-fn gong(mode: Mode) -> BoundHandler {
+pub(super) fn gong(mode: Mode) -> BoundHandler {
     BoundHandler {
         name: "bell".to_owned(),
         layer: Layer::Global,

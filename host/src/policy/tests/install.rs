@@ -170,7 +170,8 @@ fn each_limit_ends_the_call_as_a_fault_of_its_own() {
         component_bytes: 1_000,
         ..UNHURRIED
     };
-    assert!(
-        matches!(prepare(bytes, small, compile_here), Err(InstallError::Unusable(found)) if found[0].place == "size")
-    );
+    assert!(matches!(
+        prepare(bytes, small, compile_here),
+        Err(InstallError::TooLarge { .. })
+    ));
 }

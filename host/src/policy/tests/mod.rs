@@ -10,6 +10,7 @@ mod cache;
 mod calls;
 mod determinism;
 mod fake;
+mod golden;
 mod guests;
 mod handlers;
 mod health;

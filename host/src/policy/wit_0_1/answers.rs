@@ -1,9 +1,9 @@
 //! What components of this line answered, as the host keeps it.
 
 use super::bindings::exports::runwarden::notify::notifier;
-use super::bindings::exports::runwarden::policy::{execution, guard, health};
+use super::bindings::exports::runwarden::policy::{execution, guard, health, migrate};
 use super::bindings::runwarden::types::types as shared;
-use crate::policy::unjudged::{Answered, Assessment, Decision, Dispatch, Judgement, Reported};
+use crate::policy::unjudged::{Answered, Assessment, Decision, Dispatch, Judgement, Mapping, Reported};
 
 pub(super) fn decision(answer: Result<guard::Decision, shared::Fault>) -> Answered<Decision> {
     let raw = answer.map_err(reported)?;
@@ -32,6 +32,15 @@ pub(super) fn assessment(answer: Result<health::Assessment, shared::Fault>) -> A
     Ok(Assessment {
         level: raw.level,
         message: raw.message,
+        unknown: unknown(raw.ext),
+    })
+}
+
+pub(super) fn mapping(answer: Result<migrate::Mapping, shared::Fault>) -> Answered<Mapping> {
+    let raw = answer.map_err(reported)?;
+    Ok(Mapping {
+        status: raw.status,
+        patch: raw.patch.into_iter().map(|entry| (entry.name, entry.json)).collect(),
         unknown: unknown(raw.ext),
     })
 }

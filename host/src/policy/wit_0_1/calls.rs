@@ -4,9 +4,9 @@ use super::bindings::exports::runwarden::notify::notifier;
 use super::bindings::exports::runwarden::policy::{execution, guard, health, lifecycle, migrate};
 use super::{answers, descriptors, requests};
 use crate::model::{Descriptor, HandlerDescriptor, Reads};
-use crate::policy::calls::{self, Callable, GuardRequest, HealthRequest, VerdictRequest};
+use crate::policy::calls::{self, Callable, GuardRequest, HealthRequest, MapRequest, VerdictRequest};
 use crate::policy::fault::{InstallError, PolicyFault};
-use crate::policy::unjudged::{Assessment, Binding, Called, Decision, Dispatch, Event, Judgement};
+use crate::policy::unjudged::{Assessment, Binding, Called, Decision, Dispatch, Event, Judgement, Mapping};
 
 /// Whether an exported interface has the functions and types of this line; runs nothing but instantiation.
 pub(super) fn probe(callable: &Callable<'_>, interface: &str) -> Result<(), PolicyFault> {
@@ -78,6 +78,18 @@ pub(super) fn assess(callable: &Callable<'_>, reads: &Reads, asked: HealthReques
         |guest, store| guest.call_assess(store, &observation),
     )?;
     Ok(answers::assessment(answer))
+}
+
+pub(super) fn map(callable: &Callable<'_>, reads: &Reads, asked: MapRequest<'_>) -> Called<Mapping> {
+    let (entity, surroundings) = requests::mapping(reads, asked);
+    let (name, version) = (&asked.from.name, &asked.from.version);
+    let indices = || migrate::GuestIndices::new(callable.pre());
+    let answer = callable.run(
+        calls::MAP,
+        |store, instance| indices()?.load(store, instance),
+        |guest, store| guest.call_map(store, &entity, name, version, &surroundings),
+    )?;
+    Ok(answers::mapping(answer))
 }
 
 pub(super) fn plan(callable: &Callable<'_>, event: &Event, binding: &Binding<'_>) -> Called<Vec<Dispatch>> {

@@ -21,5 +21,6 @@ pub(super) const ADAPTER: Adapter = Adapter {
     guard: calls::guard,
     verdict: calls::verdict,
     assess: calls::assess,
+    map: calls::map,
     plan: calls::plan,
 };

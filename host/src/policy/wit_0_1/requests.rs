@@ -4,7 +4,7 @@ use super::bindings::exports::runwarden::notify::notifier;
 use super::bindings::exports::runwarden::policy::{execution, guard, health};
 use super::bindings::runwarden::types::types as shared;
 use crate::model::{Actor, Descriptor, Entity, Fields, HistoryRow, Reads, Reason};
-use crate::policy::calls::{GuardRequest, HealthRequest, Surroundings, VerdictRequest, attempts};
+use crate::policy::calls::{GuardRequest, HealthRequest, MapRequest, Surroundings, VerdictRequest, attempts};
 use crate::policy::unjudged::{Binding, Event};
 
 pub(super) fn guard(reads: &Reads, asked: GuardRequest<'_>) -> guard::Request {
@@ -23,7 +23,8 @@ pub(super) fn guard(reads: &Reads, asked: GuardRequest<'_>) -> guard::Request {
 
 pub(super) fn ending(descriptor: &Descriptor, asked: &VerdictRequest<'_>) -> execution::Ending {
     let artifacts = asked.artifacts.iter();
-    let (attempt, attempts_left) = attempts(descriptor, &asked.entity.structural);
+    let own = || attempts(descriptor, &asked.entity.structural);
+    let (attempt, attempts_left) = asked.of_row.unwrap_or_else(own);
     execution::Ending {
         entity: entity(asked.entity, &descriptor.reads),
         exit_code: asked.exit_code,
@@ -71,6 +72,11 @@ pub(super) fn observation(reads: &Reads, asked: HealthRequest<'_>) -> health::Ob
         surroundings: surroundings(asked.surroundings),
         ext: Vec::new(),
     }
+}
+
+/// The entity that is to be carried over, and what may be seen beside it.
+pub(super) fn mapping(reads: &Reads, asked: MapRequest<'_>) -> (shared::Entity, shared::Surroundings) {
+    (entity(asked.entity, reads), surroundings(asked.surroundings))
 }
 
 pub(super) fn event(event: &Event) -> notifier::Envelope {

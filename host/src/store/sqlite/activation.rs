@@ -7,7 +7,7 @@ use super::connection::Db;
 use super::entity::{component, not_installed};
 use super::failure::Fault;
 use super::{history, judging};
-use crate::model::AdminEvent;
+use crate::model::{AdminEvent, RaisedLimits};
 use crate::store::{Activation, Component, ComponentRecord, Installation};
 
 /// Adds a component; see [`crate::store::Store::install`].
@@ -26,16 +26,22 @@ pub(super) fn install(db: &Db, installation: &Installation) -> Result<(), Fault>
     Ok(())
 }
 
-/// Adds a component that is not there.
+/// Adds a component that is not there; one that is there gets the limits that are raised, where any is.
 fn add(db: &Db, new: &Component) -> Result<(), Fault> {
     let record = &new.record;
-    if component(db, &record.digest)?.is_none() {
-        let sql = "INSERT INTO components (digest, kind, name, version, source, exports, size_bytes, installed_at_ms) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+    let raised = (!record.raised.is_empty()).then(|| json(&record.raised));
+    let present = component(db, &record.digest)?;
+    if let (Some(number), Some(_)) = (present, &raised) {
+        let sql = "UPDATE components SET limits = ?2 WHERE component = ?1";
+        db.write(sql, params![number, raised])?;
+    }
+    if present.is_none() {
+        let sql = "INSERT INTO components (digest, kind, name, version, source, exports, size_bytes, installed_at_ms, \
+                       limits) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                    ON CONFLICT (digest) DO UPDATE SET kind = excluded.kind, name = excluded.name, \
                        version = excluded.version, source = excluded.source, exports = excluded.exports, \
                        size_bytes = excluded.size_bytes, installed_at_ms = excluded.installed_at_ms, \
-                       removed_at_ms = NULL";
+                       limits = excluded.limits, removed_at_ms = NULL";
         db.write(
             sql,
             params![
@@ -47,6 +53,7 @@ fn add(db: &Db, new: &Component) -> Result<(), Fault> {
                 json(&record.exports),
                 record.size_bytes,
                 record.installed_at.as_ms(),
+                raised,
             ],
         )?;
         let number = component(db, &record.digest)?.expect("it was installed in this transaction");
@@ -101,7 +108,7 @@ const ACTIVE: &str = "(SELECT a.component = c.component FROM activations a WHERE
 pub(super) fn components(db: &Db) -> rusqlite::Result<Vec<ComponentRecord>> {
     let sql = format!(
         "SELECT c.component, c.digest, c.kind, c.name, c.version, c.source, c.exports, c.size_bytes, \
-             c.installed_at_ms, coalesce({ACTIVE}, 0), c.in_use \
+             c.installed_at_ms, coalesce({ACTIVE}, 0), c.in_use, c.limits \
          FROM components c WHERE c.removed_at_ms IS NULL ORDER BY c.component"
     );
     db.rows(&sql, [], |row| {
@@ -118,8 +125,20 @@ pub(super) fn components(db: &Db) -> rusqlite::Result<Vec<ComponentRecord>> {
             installed_at: columns.moment()?,
             active: columns.take()?,
             in_use: columns.take()?,
+            raised: columns.json()?,
         })
     })
+}
+
+/// The limits that were raised for a component.
+pub(super) fn raised_limits(db: &Db, digest: &str) -> rusqlite::Result<RaisedLimits> {
+    let sql = "SELECT component, limits FROM components WHERE digest = ?1 AND removed_at_ms IS NULL";
+    let found = db.row(sql, [digest], |row| {
+        let mut columns = Columns::of(row, "components");
+        let _number: i64 = columns.take()?;
+        columns.json()
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 /// The canonical descriptor of a component.

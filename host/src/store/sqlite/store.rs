@@ -15,7 +15,7 @@ use super::schema::{self, Format};
 use super::upkeep::Keeper;
 use super::writer::Writer;
 use super::{activation, belongings, entity, history, image, place, query, removal, runtime};
-use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, Reference, Resource, Runtime};
+use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, RaisedLimits, Reference, Resource, Runtime};
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate,
@@ -314,6 +314,12 @@ impl Store for SqliteStore {
 
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {
         self.read("listing components", activation::components)
+    }
+
+    fn raised_limits(&self, digest: &str) -> Result<RaisedLimits, StoreError> {
+        self.read("reading the limits of a component", |db| {
+            activation::raised_limits(db, digest)
+        })
     }
 
     fn descriptor(&self, digest: &str) -> Result<Option<String>, StoreError> {

@@ -117,6 +117,7 @@ fn observed(last_output: &str) -> Observed {
         evidence_wanted: true,
         artifacts_missing: vec!["b".to_owned()],
         last_output: last_output.into(),
+        of_row: Some((2, 1)),
     }
 }
 

@@ -6,10 +6,10 @@ use super::terms::{Row, stored_work};
 use crate::crash;
 use crate::error::Error;
 use crate::host::{Host, entropy};
-use crate::model::lease::{AttemptEnd, Begun, ended, given_up, recovered};
+use crate::model::lease::{AttemptEnd, Begun, ended, given_up, kept_wish, recovered};
 use crate::model::{
-    Actor, Cause, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage, judge,
-    spawn_outcome,
+    Actor, Cause, DurationMs, Ended, Ending, Entity, Evidence, Fields, Lifecycle, Outcome, Reason, Runtime, Stage,
+    judge, spawn_outcome,
 };
 use crate::store::{HeldLease, HistoryQuery};
 use crate::verbs::settle::{Found, attempt_ending, exit_record, newest_runtime};
@@ -232,12 +232,25 @@ fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) 
         outcome,
         patch: fields,
         cause: ending.cause(ended),
-        retry_after: None,
+        retry_after: wish(host, run)?,
     }))
 }
 
-/// What the row's policy says of the end; where it calls a success what the run's own policy does not, the run's word counts
-/// if the row's policy knows it.
+/// What the verdict of a run asked for: in the row of its history that ended it, whatever was written to it since.
+fn wish(host: &Host, run: &Entity) -> Result<Option<DurationMs>, Error> {
+    if run.success {
+        return Ok(None);
+    }
+    let rows = host.store().history(&HistoryQuery {
+        id: Some(run.reference.id.clone()),
+        ..HistoryQuery::default()
+    })?;
+    Ok(rows.iter().rev().find_map(|row| kept_wish(&row.reason)))
+}
+
+/// What the row's policy says of the end. Where the run is under the same one, it has said so already, its verdict function
+/// included; where the row's calls a success what the run's own policy does not, the run's word counts if the row's policy
+/// knows it.
 fn outcome(
     lifecycle: &Lifecycle,
     row: &Entity,
@@ -247,15 +260,18 @@ fn outcome(
     if let Some(stage) = failed_stage(run) {
         return spawn_outcome(lifecycle, &stage);
     }
-    let judged = judge(lifecycle, &row.status, ending, ended, evidence)?;
-    if run.success || !lifecycle.is_success(&judged.status) {
-        return Some(judged);
-    }
     let own = Outcome {
         status: run.status.clone(),
         code: run.reason.code.clone(),
     };
     let is_known = lifecycle.edge(&row.status, &own.status).is_some() && lifecycle.admits_reason(&own.code);
+    if is_known && run.policy.digest == row.policy.digest {
+        return Some(own);
+    }
+    let judged = judge(lifecycle, &row.status, ending, ended, evidence)?;
+    if run.success || !lifecycle.is_success(&judged.status) {
+        return Some(judged);
+    }
     if is_known {
         return Some(own);
     }

@@ -33,3 +33,4 @@ pub(crate) use end::end_row_of;
 pub(crate) use keep::keep_row;
 pub(crate) use sight::queue_sight;
 pub(crate) use submit::{brought, checked, creation};
+pub(crate) use terms::{RowSeen, row_of_run};

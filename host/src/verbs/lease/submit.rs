@@ -10,6 +10,7 @@ use crate::model::{Create, Invalid, LeaseRule, Queueing, Reference, SameStatus, 
 use crate::policy::Selected;
 use crate::store::{NewRun, Work as StoredWork};
 use crate::verbs::create::{IdChoice, Made, make, policy_for};
+use crate::verbs::run::not_run;
 use crate::work::Work;
 
 /// What is submitted.
@@ -43,7 +44,7 @@ pub struct Submission {
 /// was written.
 pub fn submit(host: &Host, submission: Submission) -> Result<Made, Error> {
     let selected = policy_for(host, &submission.create.kind, submission.policy.as_deref())?;
-    let rule = checked(&selected, &submission)?;
+    let rule = checked(host, &selected, &submission)?;
     let waits = !submission.after.is_empty();
     let (create, run) = (creation(host, &submission, rule), brought(&submission));
     let made = make(host, &create, submission.id, &selected, |_| Some(run.clone()))?;
@@ -57,8 +58,12 @@ pub fn submit(host: &Host, submission: Submission) -> Result<Made, Error> {
 /// The lease rule that a submission is queued by.
 ///
 /// # Errors
-/// Its policy is not one of queued work, or cannot do what is asked.
-pub(crate) fn checked<'a>(selected: &'a Selected, submission: &Submission) -> Result<&'a LeaseRule, Error> {
+/// Its policy is not one of queued work, or cannot do what is asked, or what a worker would start for it is no run.
+pub(crate) fn checked<'a>(
+    host: &Host,
+    selected: &'a Selected,
+    submission: &Submission,
+) -> Result<&'a LeaseRule, Error> {
     let descriptor = selected.lifecycle.descriptor();
     let label = descriptor.label();
     let refuse = |code, message: String, hint: &str| Error::from(Invalid::new(code, message, Some(hint.to_owned())));
@@ -77,6 +82,15 @@ pub(crate) fn checked<'a>(selected: &'a Selected, submission: &Submission) -> Re
             message,
             "`runwarden policy show KIND` shows what a policy has",
         ));
+    }
+    if let Some(terms) = &submission.work.queue
+        && policy_for(host, &terms.run_kind, None)?
+            .lifecycle
+            .descriptor()
+            .execution
+            .is_none()
+    {
+        return Err(not_run(host, &terms.run_kind));
     }
     if !submission.after.is_empty() && (rule.dependency_waiting.is_none() || rule.dependency_met.is_none()) {
         let message = format!("{label} has no status in which work waits for other work");

@@ -74,6 +74,35 @@ fn asked(queue: Option<&QueueTerms>, grace: Option<DurationMs>) -> Asked {
     }
 }
 
+/// What the end of an attempt is judged by beside the run: how its row stands.
+pub(crate) struct RowSeen {
+    /// Which start of the row the run is, and how many are left to it.
+    pub(crate) attempts: (i64, i64),
+    /// The code of the kill that ended the row, and when.
+    pub(crate) killed: Option<(String, Timestamp)>,
+}
+
+/// The row of the run of an attempt. None for a run of its own, or when the row is gone.
+pub(crate) fn row_of_run(host: &Host, run: &Entity) -> Result<Option<RowSeen>, Error> {
+    let Some(lease) = stored_work(host, run)?.and_then(|work| work.lease) else {
+        return Ok(None);
+    };
+    let Some(entity) = host.store().load(&lease.reference.id)? else {
+        return Ok(None);
+    };
+    let Some(row) = Row::of(host, entity, None)? else {
+        return Ok(None);
+    };
+    let code = &row.entity.reason.code;
+    let mut kills = row.lifecycle.descriptor().kill.iter();
+    let is_kill = kills.any(|kill| [&kill.term_code, &kill.force_code, &kill.stale_code].contains(&code));
+    let killed = row.entity.terminal && is_kill;
+    Ok(Some(RowSeen {
+        attempts: (lease.attempt, row.terms.attempts.saturating_sub(lease.attempt).max(0)),
+        killed: killed.then(|| (code.clone(), row.entity.updated_at)),
+    }))
+}
+
 /// The work specification of an entity, when it has one that this version understands.
 pub(super) fn stored_work(host: &Host, entity: &Entity) -> Result<Option<Work>, Error> {
     Ok(host.store().work(entity)?.and_then(understood))

@@ -126,7 +126,7 @@ impl Step<'_> {
         let selected = policy_for(host, &self.submitted.kind, self.submitted.policy.as_deref())?;
         let submission = self.submitted.submission(&schedule.name, &id);
         let evidence = self.evidence(firing, (standing, running));
-        let rule = checked(&selected, &submission)?;
+        let rule = checked(host, &selected, &submission)?;
         let create = self.submitted.made(host, (&submission, rule), standing, evidence);
         let waits = matches!(standing, Standing::Waits);
         let behind = running.iter().filter(|_| waits);

@@ -104,7 +104,7 @@ impl Submitted {
     pub(super) fn check(&self, host: &Host, schedule: &str) -> Result<(), Error> {
         let selected = policy_for(host, &self.kind, self.policy.as_deref())?;
         let submission = self.submission(schedule, &host.draw_id()?);
-        let rule = checked(&selected, &submission)?;
+        let rule = checked(host, &selected, &submission)?;
         for standing in [Standing::Submitted, Standing::Overlaps, Standing::Lapsed] {
             let made = self.made(host, (&submission, rule), &standing, Value::Null);
             decide_creation(

@@ -1,0 +1,116 @@
+//! The languages that policies and handlers are written in: how a project of each begins, and how it becomes a component.
+//!
+//! Each language has a file: what its projects are known by, the templates of a new one, and what builds one. What is
+//! common to them is in [`super::new`] and [`super::build`].
+
+mod rust;
+mod toml;
+mod tool;
+
+use std::path::Path;
+
+use runwarden_host::model::Descriptor;
+
+use super::template::Source;
+use crate::errors::{Failure, Outcome};
+use crate::exit::Exit;
+
+/// A language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Language {
+    /// A table, without a compiler.
+    Toml,
+    /// Rust.
+    Rust,
+}
+
+/// What a component is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A policy.
+    Policy,
+    /// A handler.
+    Handler,
+}
+
+/// What became of a project.
+pub(super) struct Built {
+    /// The component.
+    pub(super) component: Vec<u8>,
+    /// What it was made of, where that is a table.
+    pub(super) table: Option<Table>,
+}
+
+/// A table that a component was made of.
+pub(super) struct Table {
+    /// What the component must describe.
+    pub(super) descriptor: Descriptor,
+    /// What is doubtful about it, each with its place in the text.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Language {
+    /// Every language.
+    const ALL: [Self; 2] = [Self::Toml, Self::Rust];
+
+    /// The file by which a project of this language is known.
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Toml => toml::MARK,
+            Self::Rust => rust::MARK,
+        }
+    }
+
+    /// What a new project is made of.
+    ///
+    /// # Errors
+    /// Nothing of this kind is written in this language.
+    pub(super) fn sources(self, part: Part) -> Outcome<&'static [Source]> {
+        match (self, part) {
+            (Self::Toml, Part::Policy) => Ok(toml::POLICY),
+            (Self::Toml, Part::Handler) => Err(toml::no_handler()),
+            (Self::Rust, Part::Policy) => Ok(rust::POLICY),
+            (Self::Rust, Part::Handler) => Ok(rust::HANDLER),
+        }
+    }
+
+    /// Builds the project in a directory. What a tool of the language says goes to standard error as it comes.
+    pub(super) fn build(self, project: &Path) -> Outcome<Built> {
+        match self {
+            Self::Toml => toml::build(project),
+            Self::Rust => rust::build(project),
+        }
+    }
+
+    /// The language of the project in a directory.
+    ///
+    /// # Errors
+    /// What lies there is of none, or of several.
+    pub(super) fn of(project: &Path) -> Outcome<Self> {
+        let marks = |language: &Self| project.join(language.mark()).is_file();
+        let found: Vec<Self> = Self::ALL.into_iter().filter(marks).collect();
+        let names = |languages: &[Self]| {
+            let marks: Vec<&str> = languages.iter().map(|language| language.mark()).collect();
+            marks.join(", ")
+        };
+        match found.as_slice() {
+            [language] => Ok(*language),
+            [] => Err(not_one(format!(
+                "{} holds no policy or handler: one of {} is there",
+                project.display(),
+                names(&Self::ALL)
+            ))
+            .hint("`runwarden policy new NAME` begins one")),
+            several => Err(not_one(format!(
+                "{} is of more than one language: it holds {}",
+                project.display(),
+                names(several)
+            ))
+            .hint("--lang says which one is meant")),
+        }
+    }
+}
+
+fn not_one(message: String) -> Failure {
+    Failure::new(Exit::UNUSABLE, "no_project", message)
+}

@@ -1,0 +1,74 @@
+//! What is sent when something ended: one line for people, of every end that is no success.
+
+use runwarden_kit::table::{handler, parameter};
+use runwarden_kit::{Binding, Envelope, Fault, HandlerDescriptor, Notifier, PlannedDispatch};
+
+/// The handler `{{name}}`.
+#[derive(Debug)]
+pub struct {{type}}Handler;
+
+impl Notifier for {{type}}Handler {
+    fn describe() -> HandlerDescriptor {
+        handler("{{name}}", "1.0.0", "One line for people about every end that is no success.")
+            .transports(&["exec", "file"])
+            .parameters([parameter("successes", "boolean", "false", "Tell of successes too.")])
+    }
+
+    fn plan(envelope: Envelope, binding: Binding) -> Result<Vec<PlannedDispatch>, Fault> {
+        if envelope.success && binding.parameter("successes") != Some("true") {
+            // An empty plan is a plan: nobody is told, and nothing is owed.
+            return Ok(Vec::new());
+        }
+        let Envelope { kind, id, status, reason_code, .. } = envelope;
+        // A destination that is a file takes one line of JSON; a string is one.
+        let line = format!("\"{kind}/{id} is {status} ({reason_code})\"");
+        let destinations = binding.destinations.iter();
+        Ok(destinations.map(|name| PlannedDispatch::new(name, line.as_str())).collect())
+    }
+}
+
+runwarden_kit::export!({{type}}Handler: notifier);
+
+#[cfg(test)]
+mod tests {
+    use super::{{type}}Handler;
+    use runwarden_kit::{Binding, Envelope, NamedJson, Notifier};
+
+    fn end(success: bool) -> Envelope {
+        Envelope {
+            event_id: "1".to_owned(),
+            schema: "runwarden.run-terminal".to_owned(),
+            kind: "run".to_owned(),
+            id: "one".to_owned(),
+            status: "failed".to_owned(),
+            success,
+            reason_code: "run.failed.exit_nonzero".to_owned(),
+            occurred_at: 0,
+            json: "{}".to_owned(),
+            ext: Vec::new(),
+        }
+    }
+
+    fn binding(successes: &str) -> Binding {
+        Binding {
+            name: "people".to_owned(),
+            config: vec![NamedJson::new("successes", successes)],
+            destinations: vec!["mail".to_owned(), "journal".to_owned()],
+            ext: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_end_that_is_no_success_goes_to_every_destination() {
+        let plan = {{type}}Handler::plan(end(false), binding("false")).expect("it plans");
+        assert_eq!(plan.len(), 2);
+        let line = String::from_utf8_lossy(&plan[0].body);
+        assert_eq!(line, "\"run/one is failed (run.failed.exit_nonzero)\"");
+    }
+
+    #[test]
+    fn a_success_is_told_only_where_that_is_asked_for() {
+        let planned = |successes| {{type}}Handler::plan(end(true), binding(successes)).expect("it plans").len();
+        assert_eq!((planned("false"), planned("true")), (0, 2));
+    }
+}
