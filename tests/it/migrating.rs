@@ -1,6 +1,7 @@
 //! policy migrate: live entities go over to another policy, each in one audited commit, or stay and are told why.
 
 use runwarden_host::model::{Actor, Descriptor, MoveOrders, RaisedLimits, Reason, Timestamp, Transition, sha256_hex};
+use runwarden_host::provenance::Trust;
 use runwarden_host::store::{Component, ComponentRecord};
 use runwarden_host::verbs::{Doing, Migration, TransitionOutcome, migrate, resolve, transition};
 use runwarden_test_guests::REVIEW;
@@ -40,6 +41,7 @@ fn installed(home: &Home, descriptor: &Descriptor) -> String {
         descriptor: text,
         // Never run: a table decides by its descriptor.
         bytes: REVIEW.to_vec(),
+        signatures: Vec::new(),
     };
     let host = host(&home.home());
     host.ensure_bundled().expect("the store is written");
@@ -360,6 +362,7 @@ fn a_command_that_loses_against_a_migration_is_decided_again_under_the_new_polic
         orders: MoveOrders::default(),
         only: None,
         limit: None,
+        trust: Trust::default(),
         actor: actor.clone(),
         doing: Doing::Moving,
     };

@@ -55,7 +55,7 @@ pub use actor::{ACTOR_KINDS, Actor};
 pub use authoring::{Authored, Problem, author};
 pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
-pub use check::{Finding, Severity, check, check_handler, is_component_name};
+pub use check::{Finding, Function, Severity, check, check_handler, check_policy, is_component_name};
 pub use command::{Create, Override, Transition};
 pub use creation::create;
 pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};

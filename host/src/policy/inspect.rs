@@ -5,7 +5,7 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 use super::fault::InstallError;
 use super::limits::Limits;
 use super::line::Line;
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Function, Severity};
 
 /// The interfaces, of every WIT line, that a component may export.
 const EXPORTS: [&str; 6] = [
@@ -47,6 +47,12 @@ pub struct Inspected {
 }
 
 impl Inspected {
+    /// The optional functions of a policy that it has.
+    pub fn functions(&self) -> Vec<Function> {
+        let exported = |function: &Function| self.exports(function.interface());
+        Function::ALL.into_iter().filter(exported).collect()
+    }
+
     /// Whether the interface is exported, `guard` for `runwarden:policy/guard`.
     pub fn exports(&self, interface: &str) -> bool {
         self.exports

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope,
-    Shadow, Store, StoreError, Upkeep, Work,
+    Shadow, Signed, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
     AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, RaisedLimits, Reference, Resource,
@@ -409,25 +409,25 @@ impl State {
 
     fn install(&mut self, component: &Component) {
         let digest = &component.record.digest;
-        let raised = &component.record.raised;
-        let is_present = |kept: &&mut Kept| kept.installed && kept.component.record.digest == *digest;
-        if let Some(kept) = self.components.iter_mut().find(is_present) {
-            if !raised.is_empty() {
-                kept.component.record.raised = raised.clone();
+        let fresh = Kept {
+            component: component.clone(),
+            installed: true,
+        };
+        let mut all = self.components.iter_mut();
+        match all.find(|kept| kept.component.record.digest == *digest) {
+            Some(kept) if kept.installed => {
+                if !component.record.raised.is_empty() {
+                    kept.component.record.raised = component.record.raised.clone();
+                }
+                let known = &mut kept.component.signatures;
+                for signed in &component.signatures {
+                    if known.iter().all(|other| other.public_key != signed.public_key) {
+                        known.push(signed.clone());
+                    }
+                }
             }
-        } else {
-            let fresh = Kept {
-                component: component.clone(),
-                installed: true,
-            };
-            match self
-                .components
-                .iter_mut()
-                .find(|kept| kept.component.record.digest == *digest)
-            {
-                Some(kept) => *kept = fresh,
-                None => self.components.push(fresh),
-            }
+            Some(kept) => *kept = fresh,
+            None => self.components.push(fresh),
         }
     }
 
@@ -771,6 +771,32 @@ impl Store for MemoryStore {
             state.record(std::slice::from_ref(event));
             Ok(Step::Wrote(true))
         })
+    }
+
+    fn live_pins(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        let state = self.state();
+        let installed = state.components.iter().filter(|kept| kept.installed);
+        let counted = installed.map(|kept| {
+            let digest = &kept.component.record.digest;
+            let is_live = |entity: &&Entity| entity.policy.digest == *digest && !entity.terminal;
+            let live = state.entities.values().filter(is_live).count();
+            (digest.clone(), i64::try_from(live).unwrap_or(i64::MAX))
+        });
+        Ok(counted.filter(|(_, live)| *live > 0).collect())
+    }
+
+    fn signatures(&self) -> Result<Vec<(String, Signed)>, StoreError> {
+        let state = self.state();
+        let installed = state.components.iter().filter(|kept| kept.installed);
+        let signed = installed.flat_map(|kept| {
+            let component = &kept.component;
+            let digest = &component.record.digest;
+            component
+                .signatures
+                .iter()
+                .map(move |signed| (digest.clone(), signed.clone()))
+        });
+        Ok(signed.collect())
     }
 
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {

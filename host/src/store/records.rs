@@ -345,6 +345,21 @@ pub struct Component {
     pub descriptor: String,
     /// The component itself.
     pub bytes: Vec<u8>,
+    /// Who signed it, verified.
+    pub signatures: Vec<Signed>,
+}
+
+/// That somebody signed a component, verified when it was installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// The key: Ed25519, 32 bytes.
+    pub public_key: [u8; 32],
+    /// What signatures name the key by.
+    pub key_id: [u8; 8],
+    /// The signature over the component's bytes.
+    pub signature: [u8; 64],
+    /// When it was verified.
+    pub at: Timestamp,
 }
 
 /// A component in a listing.

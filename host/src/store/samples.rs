@@ -40,6 +40,7 @@ pub fn component(kind: &str, digest: &str) -> Component {
         record,
         descriptor: format!("{{\"kind\":\"{kind}\"}}"),
         bytes: b"\0asm".to_vec(),
+        signatures: Vec::new(),
     }
 }
 

@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
-use runwarden_host::policy::{Inspected, Limits, inspect, select};
+use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
+use runwarden_host::policy::{Inspected, Limits, findings, inspect, select};
+use runwarden_host::provenance::{KeyId, PublicKey};
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::{examine, limits_for};
+use runwarden_host::verbs::{examine, limits_for, trust};
 use runwarden_host::{Error, Host};
+use serde_json::{Value, json};
 
 use super::limits::LimitArgs;
-use crate::errors::{Failure, Outcome, finding_line};
+use crate::errors::{Failure, Outcome};
+use crate::notify::files;
 
 /// What a component says of itself.
 pub(super) enum Says {
@@ -31,11 +34,53 @@ pub(super) struct Subject {
     /// What it shows from outside.
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
-    pub(super) warnings: Vec<String>,
+    pub(super) findings: Vec<Finding>,
     /// What it may use.
     pub(super) limits: Limits,
     /// Which of that is raised for it.
     pub(super) raised: RaisedLimits,
+    /// Who signed it, of what is installed.
+    pub(super) signers: Vec<Signer>,
+}
+
+/// Who signed a component.
+#[derive(Clone, Debug)]
+pub(super) struct Signer {
+    /// Whose key it is, if the settings know it.
+    pub(super) name: Option<String>,
+    /// The key.
+    pub(super) key: PublicKey,
+}
+
+impl Signer {
+    /// Who signed each installed component, by digest, with the names that the settings give.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) fn all(host: &Host) -> Outcome<Vec<(String, Self)>> {
+        let signatures = host.store().signatures()?;
+        // Names are for people: without settings that can be read, the keys are shown.
+        let trust = trust(&files()).map(|(trust, _)| trust).unwrap_or_default();
+        let named = signatures.into_iter().map(|(digest, signed)| {
+            let key = PublicKey {
+                id: KeyId(signed.key_id),
+                bytes: signed.public_key,
+            };
+            let name = trust.signer(&key.bytes).map(str::to_owned);
+            (digest, Self { name, key })
+        });
+        Ok(named.collect())
+    }
+
+    /// The name, else the key.
+    pub(super) fn words(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("key {}", self.key.id))
+    }
+
+    /// As JSON.
+    pub(super) fn json(&self) -> Value {
+        json!({"name": self.name, "key_id": self.key.id.to_string(), "key": self.key.to_setting()})
+    }
 }
 
 impl Subject {
@@ -69,6 +114,14 @@ impl Subject {
             Says::Policy(lifecycle) => &lifecycle.descriptor().summary,
             Says::Handler(descriptor) => &descriptor.summary,
         }
+    }
+
+    /// The interfaces it exports, with their versions.
+    pub(super) fn exports(&self) -> Vec<String> {
+        let exports = self.inspected.exports.iter();
+        exports
+            .map(|export| format!("{}@{}", export.interface, export.version))
+            .collect()
     }
 
     /// A policy's graph.
@@ -106,11 +159,6 @@ pub(super) enum Found {
     Installed(String),
 }
 
-/// Whether a word is the path of a component.
-fn is_file(word: &str) -> bool {
-    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
-}
-
 /// One of several components, of which only files can have raised limits.
 pub(super) fn one_of_several(host: &Host, word: &str, limits: &LimitArgs) -> Outcome<Subject> {
     let raised = if is_file(word) {
@@ -126,11 +174,33 @@ pub(super) fn candidate(host: &Host, word: &str, raised: &RaisedLimits) -> Outco
     if is_file(word) {
         return Ok(Found::File(read(Path::new(word))?));
     }
-    if !raised.is_empty() {
-        let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
-        return Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"));
-    }
+    only_for_files(word, raised)?;
     Ok(Found::Installed(installed(host, word)?))
+}
+
+/// Limits are raised for a file: those of what is installed were, when it was.
+///
+/// # Errors
+/// Some are raised.
+pub(super) fn only_for_files(word: &str, raised: &RaisedLimits) -> Outcome<()> {
+    if raised.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
+    Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"))
+}
+
+/// Whether a word is the path of a file, and not a name of what is installed.
+pub(super) fn is_file(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
+}
+
+/// The bytes of the installed component that a word means, and the limits that are raised for it.
+pub(super) fn installed_bytes(host: &Host, word: &str) -> Outcome<(Vec<u8>, RaisedLimits)> {
+    let digest = installed(host, word)?;
+    let bytes = host.store().component_bytes(&digest)?;
+    let bytes = bytes.ok_or_else(|| Error::UnknownPolicy { word: word.to_owned() })?;
+    Ok((bytes, host.store().raised_limits(&digest)?))
 }
 
 /// The policy that an entity is pinned to.
@@ -202,14 +272,21 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
     let limits = host.policies().limits_of(digest)?;
     let inspected = inspect(&bytes, limits)?;
+    let described = match &says {
+        Says::Policy(lifecycle) => Described::Policy(Box::new(lifecycle.descriptor().clone())),
+        Says::Handler(descriptor) => Described::Handler((**descriptor).clone()),
+    };
+    let signers = Signer::all(host)?.into_iter();
+    let signers = signers.filter(|(signed, _)| signed == digest).map(|(_, signer)| signer);
     Ok(Subject {
         says,
         digest: digest.to_owned(),
         size_bytes: bytes.len(),
+        findings: findings(&described, &inspected),
         inspected,
-        warnings: Vec::new(),
         limits,
         raised: host.store().raised_limits(digest)?,
+        signers: signers.collect(),
     })
 }
 
@@ -224,9 +301,10 @@ fn in_bytes(host: &Host, bytes: &[u8], raised: &RaisedLimits) -> Outcome<Subject
         digest: candidate.digest,
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
-        warnings: candidate.warnings.iter().map(finding_line).collect(),
+        findings: candidate.findings,
         limits,
         raised,
+        signers: Vec::new(),
     })
 }
 

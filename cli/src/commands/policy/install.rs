@@ -3,22 +3,26 @@
 use std::path::PathBuf;
 
 use runwarden_host::model::{Described, Fields};
-use runwarden_host::verbs::{Activating, Installed, Installing, install};
+use runwarden_host::verbs::{Activating, Installed, Installing, Offer, install};
 use serde_json::{Value, json};
 
-use super::find::read;
+use super::findings::{findings_json, findings_text};
 use super::limits::LimitArgs;
+use super::offer::{offered, trusted};
 use crate::context::{Context, operator};
-use crate::errors::{Outcome, finding_line};
+use crate::errors::Outcome;
 use crate::output::{Page, Report, Style, Text};
 
 /// Check a component and add it to the store
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The component of a policy or handler, a .wasm file
-    #[arg(value_name = "FILE")]
+    /// The component of a policy or handler: a .wasm file, or an OCI image layout with one
+    #[arg(value_name = "FILE|DIR")]
     file: PathBuf,
+    /// Its signature [default: the file's name with .sig behind it, if that is there]
+    #[arg(long, value_name = "FILE")]
+    signature: Option<PathBuf>,
     /// Put it in force for entities created later
     #[arg(long, help_heading = "Activation")]
     activate: bool,
@@ -35,17 +39,22 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'
   runwarden policy install ./mail.wasm
   runwarden policy install ./ticket.wasm --memory 128MiB --wall 1s
+  runwarden policy install ./from-a-registry
 
 A handler is installed in the same way; `runwarden notify add` binds it. A limit
 that is raised is raised for this component alone, for as long as it is installed: the engines
-of other languages want that. Installing it again raises more.";
+of other languages want that. Installing it again raises more.
+
+A signature that comes with a component must be by a key of [policies.keys] in your own
+settings; with `require_signature = true` in [policies], there must be one.";
 
 /// What was installed.
 pub(crate) struct Done(Installed);
 
 /// Installs.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
-    let bytes = read(&args.file)?;
+    let trust = trusted(context)?;
+    let offered = offered(&args.file, args.signature.as_deref())?;
     let host = context.create()?;
     let reason = args
         .reason
@@ -58,13 +67,16 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
             reason,
         }),
     };
-    Ok(Done(install(&host, &bytes, &installing, &operator())?))
+    let offer = Offer {
+        bytes: &offered.bytes,
+        signatures: &offered.signatures,
+    };
+    Ok(Done(install(&host, &offer, &installing, &trust, &operator())?))
 }
 
 impl Report for Done {
     fn json(&self) -> Value {
         let descriptor = &self.0.candidate.descriptor;
-        let warnings: Vec<String> = self.0.candidate.warnings.iter().map(finding_line).collect();
         json!({
             "kind": descriptor.kind(),
             "name": descriptor.name(),
@@ -72,11 +84,11 @@ impl Report for Done {
             "digest": self.0.candidate.digest,
             "was_present": self.0.was_present,
             "activated": self.0.activated,
-            "warnings": warnings,
+            "findings": findings_json(&self.0.candidate.findings),
         })
     }
 
-    fn text(&self, _: &Page) -> Text {
+    fn text(&self, page: &Page) -> Text {
         let candidate = &self.0.candidate;
         let done = if self.0.was_present {
             "was installed before"
@@ -90,9 +102,7 @@ impl Report for Done {
         };
         let mut text = Text::styled(Style::Strong, candidate.descriptor.label())
             .and(format!(" {what}: {done}{force} ({})", &candidate.digest[..12]));
-        for warning in &candidate.warnings {
-            text.line(Text::of(finding_line(warning)));
-        }
+        findings_text(&candidate.findings, page, &mut text);
         text
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Its name, and that of its directory: lower case, digits, `_` and `-`
     #[arg(value_name = "NAME")]
     name: String,
-    /// The language: toml, rust
+    /// The language: toml, rust, js, python, c
     #[arg(
         long = "lang",
         value_name = "LANG",
@@ -37,6 +37,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy new post                      # a table, which needs no compiler
   runwarden policy new post --lang rust
   runwarden policy new mail --lang rust --handler
+  runwarden policy new chat --lang js --handler
 
 The project builds as it is, with the tools of its language and nothing of Runwarden's to be fetched;
 its README says how to test, build, install and roll back.";

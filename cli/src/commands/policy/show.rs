@@ -5,7 +5,8 @@ use std::sync::Arc;
 use runwarden_host::model::{HandlerDescriptor, Lifecycle, Parameter};
 use serde_json::{Value, json};
 
-use super::find::{self, Says, Subject};
+use super::find::{self, Says, Signer, Subject};
+use super::findings::{findings_json, findings_text};
 use super::limits::{LimitArgs, limits_json, limits_words, raised_words};
 use crate::context::{Context, meant};
 use crate::draw;
@@ -134,13 +135,14 @@ impl Report for Shown {
             "name": subject.name(),
             "version": subject.version(),
             "digest": subject.digest,
+            "signed_by": subject.signers.iter().map(Signer::json).collect::<Vec<_>>(),
             "size_bytes": subject.size_bytes,
-            "exports": exports(subject),
+            "exports": subject.exports(),
             "imports": subject.inspected.imports,
             "wit": wit(subject),
             "limits": limits_json(&subject.limits),
             "raised": subject.raised,
-            "warnings": subject.warnings,
+            "findings": findings_json(&subject.findings),
             "descriptor": descriptor,
         })
     }
@@ -169,15 +171,15 @@ impl Shown {
         };
         add("kind", self.subject.kind().to_owned());
         add("digest", self.subject.digest.clone());
+        let signers: Vec<String> = self.subject.signers.iter().map(Signer::words).collect();
+        add("signed by", signers.join(", "));
         add("size", format!("{} bytes", self.subject.size_bytes));
-        add("exports", exports(&self.subject).join(", "));
+        add("exports", self.subject.exports().join(", "));
         add("imports", self.subject.inspected.imports.join(", "));
         add("wit", wit(&self.subject).join(", "));
         add("limits", limits_words(&self.subject.limits));
         add("raised", raised_words(&self.subject.raised));
-        for warning in &self.subject.warnings {
-            add("", warning.clone());
-        }
+        findings_text(&self.subject.findings, page, &mut text);
         let sections = match &self.subject.says {
             Says::Policy(lifecycle) => of_policy(lifecycle, self.current.as_deref()),
             Says::Handler(descriptor) => of_handler(descriptor),
@@ -245,15 +247,6 @@ fn section(text: &mut Text, heading: &str, lines: &[String], page: &Page) {
         let indent = line.rfind("  ").map_or(4, |column| column + 4);
         text.line(Text::hanging(Text::of("  "), indent, line, page));
     }
-}
-
-fn exports(subject: &Subject) -> Vec<String> {
-    subject
-        .inspected
-        .exports
-        .iter()
-        .map(|export| format!("{}@{}", export.interface, export.version))
-        .collect()
 }
 
 /// The versions of the interfaces it was built against.

@@ -25,6 +25,7 @@ impl Components {
             },
             descriptor: descriptor.to_owned(),
             bytes,
+            signatures: Vec::new(),
         });
     }
 

@@ -262,7 +262,7 @@ fn a_handler_is_admitted_as_one_and_its_problems_are_told_in_their_places() {
         (candidate.descriptor.kind(), candidate.descriptor.label()),
         ("handler", "gong@1.0.0".to_owned())
     );
-    assert_eq!(candidate.warnings, []);
+    assert_eq!(candidate.findings, []);
     let places = |mode| -> Vec<String> {
         let found = problems(&hostile_handler(mode));
         found.into_iter().map(|(place, _)| place).collect()

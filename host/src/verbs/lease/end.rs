@@ -302,15 +302,7 @@ fn by_fields(run: &Entity) -> (Ending, Ended) {
         (None, Some(signal)) => Ended::Signalled(signal),
         (None, None) => Ended::Unobserved,
     };
-    let ending = match lease.cause.as_deref().and_then(Cause::from_word) {
-        Some(Cause::Kill) => Ending::Killed,
-        Some(Cause::Timeout) => Ending::TimedOut,
-        Some(Cause::Hangup) => Ending::HungUp,
-        Some(Cause::Oom) => Ending::OutOfMemory,
-        Some(Cause::HostRestarted) => Ending::HostRestarted,
-        Some(Cause::Exit | Cause::Signal | Cause::Unobserved) => Ending::Natural,
-        // It has ended without a process: somebody ended it.
-        None => Ending::Killed,
-    };
-    (ending, ended)
+    // What has ended without a process was ended by somebody.
+    let cause = lease.cause.as_deref().and_then(Cause::from_word).unwrap_or(Cause::Kill);
+    (cause.ending(), ended)
 }
