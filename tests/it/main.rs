@@ -11,6 +11,7 @@ mod compiling;
 mod containment;
 mod crashes;
 mod delivering;
+mod differing;
 mod doctoring;
 mod drawing;
 mod engines;

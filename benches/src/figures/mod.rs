@@ -19,6 +19,7 @@ mod plan;
 mod queued;
 mod raw;
 mod renewals;
+mod replay;
 mod size;
 mod start;
 mod stop;
@@ -38,6 +39,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("guard", guard::figure),
     ("plan", plan::figure),
     ("transitions", transitions::figure),
+    ("replay", replay::figure),
     ("notices", notices::figure),
     ("deliveries", deliveries::figure),
     ("written", written::figure),
