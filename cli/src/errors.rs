@@ -1,6 +1,6 @@
 //! What users and scripts learn of a failure: the one place where errors become a code, words and hints.
 
-use runwarden_host::model::{Finding, Limit, Severity};
+use runwarden_host::model::{Finding, Limit};
 use runwarden_host::policy::{InstallError, PolicyFault};
 use runwarden_host::provenance::Untrusted;
 use runwarden_host::store::StoreError;
@@ -157,6 +157,7 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let failure = Failure::new(Exit::CONFLICT, "in_use", said);
     let words = |used: &Use| match used {
         Use::InForce => "it is the active one of its kind".to_owned(),
+        Use::Shadow(kind) => format!("it judges {kind} beside the active one"),
         Use::Pinned { live, ended, .. } => format!("entities are pinned to it: {live} live, {ended} ended"),
         Use::Bound(name) => format!("the binding {name} names it"),
         Use::Kept(reference) => format!("{reference} is to be told through it when it ends"),
@@ -165,6 +166,9 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let failure = uses.iter().fold(failure, |failure, used| failure.cause(words(used)));
     match uses.first() {
         Some(Use::Bound(name)) => failure.hint(format!("`runwarden notify rm {name}` takes the binding away")),
+        Some(Use::Shadow(kind)) => {
+            failure.hint(format!("`runwarden policy shadow {kind} --stop --reason T` ends that"))
+        }
         Some(Use::Kept(_) | Use::Owed(_)) => failure.hint("wait until it was told, then remove the component"),
         Some(Use::Pinned { kind, live: 1.., .. }) => failure.hint(format!(
             "`runwarden policy migrate {kind} --to V` moves what lives to another policy"
@@ -261,9 +265,5 @@ fn of_untrusted(untrusted: &Untrusted, said: String) -> Failure {
 
 /// A finding as one line.
 pub(crate) fn finding_line(finding: &Finding) -> String {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    format!("{severity}: {}: {}", finding.place, finding.message)
+    format!("{}: {}: {}", finding.severity.word(), finding.place, finding.message)
 }

@@ -119,6 +119,8 @@ pub enum Error {
 pub enum Use {
     /// It is the policy in force for its kind.
     InForce,
+    /// It judges this kind beside the policy in force.
+    Shadow(String),
     /// Entities of this kind are pinned to it.
     Pinned {
         /// The kind.

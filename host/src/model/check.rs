@@ -2,12 +2,18 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use doubts::doubts;
 use name::is_name;
 use parameters::parameters;
 use rules::{rules, times, verdicts};
+use vocabulary::{status_declared, vocabulary};
 
-use super::{ACTOR_KINDS, Descriptor, Edge, Extension, HANDLER_KIND, Outcome};
+use serde::Serialize;
 
+use super::{ACTOR_KINDS, Descriptor, Edge, Extension, HANDLER_KIND};
+
+mod doubts;
+mod functions;
 mod handler;
 mod lease;
 mod name;
@@ -15,21 +21,37 @@ mod parameters;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
+pub use functions::{Function, check_policy};
 pub use handler::check_handler;
 pub use name::is_component_name;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Install refuses the component.
     Error,
-    /// Told, not refused.
+    /// Told, not refused: hardly meant.
     Warning,
+    /// Told: worth knowing.
+    Note,
+}
+
+impl Severity {
+    /// The word used in output.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
 }
 
 /// Something wrong or doubtful in a descriptor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
@@ -72,6 +94,7 @@ pub fn check(descriptor: &Descriptor) -> Vec<Finding> {
     parameters("parameters", &descriptor.parameters, &mut findings);
     times(descriptor, &mut findings);
     migrations(descriptor, &mut findings);
+    doubts(descriptor, &mut findings);
     extensions(descriptor, &mut findings);
     findings.0
 }
@@ -91,6 +114,14 @@ impl Findings {
     fn warn(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.0.push(Finding {
             severity: Severity::Warning,
+            place: place.into(),
+            message: message.into(),
+        });
+    }
+
+    fn note(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Finding {
+            severity: Severity::Note,
             place: place.into(),
             message: message.into(),
         });
@@ -397,78 +428,6 @@ fn migrations(descriptor: &Descriptor, findings: &mut Findings) {
         }
         let left = row.statuses.iter().map(|mapping| mapping.from.as_str());
         findings.duplicates(&format!("{place}.statuses"), "status", left);
-    }
-}
-
-/// Every code that a rule uses is declared, every status that a rule names exists.
-fn vocabulary(descriptor: &Descriptor, findings: &mut Findings) {
-    for (index, status) in descriptor.statuses.iter().enumerate() {
-        if let Some(code) = &status.creation_code {
-            code_declared(descriptor, &format!("statuses[{index}].creation_code"), code, findings);
-        }
-    }
-    for (place, outcome) in all_outcomes(descriptor) {
-        status_declared(descriptor, &place, &outcome.status, findings);
-        code_declared(descriptor, &place, &outcome.code, findings);
-    }
-    for (index, row) in descriptor.kill.iter().enumerate() {
-        let place = format!("kill[{index}]");
-        status_declared(descriptor, &format!("{place}.goes_to"), &row.goes_to, findings);
-        for status in &row.killable {
-            status_declared(descriptor, &format!("{place}.killable"), status, findings);
-        }
-        for code in [&row.term_code, &row.force_code, &row.stale_code] {
-            code_declared(descriptor, &place, code, findings);
-        }
-    }
-    if let Some(lease) = &descriptor.lease {
-        status_declared(descriptor, "lease.queued", &lease.queued, findings);
-        for status in &lease.active {
-            status_declared(descriptor, "lease.active", status, findings);
-        }
-    }
-    if let Some(delivery) = &descriptor.delivery {
-        for status in &delivery.claimable {
-            status_declared(descriptor, "delivery.claimable", status, findings);
-        }
-    }
-}
-
-fn all_outcomes(descriptor: &Descriptor) -> Vec<(String, &Outcome)> {
-    let mut all = Vec::new();
-    if let Some(rule) = &descriptor.execution {
-        all.extend(
-            rule.outcomes()
-                .map(|(place, outcome)| (format!("execution.{place}"), outcome)),
-        );
-    }
-    if let Some(rule) = &descriptor.lease {
-        all.extend(
-            rule.outcomes()
-                .into_iter()
-                .map(|(place, outcome)| (format!("lease.{place}"), outcome)),
-        );
-    }
-    if let Some(rule) = &descriptor.delivery {
-        all.extend(
-            rule.outcomes()
-                .map(|(place, outcome)| (format!("delivery.{place}"), outcome)),
-        );
-    }
-    let rows = descriptor.verdicts.iter().enumerate();
-    all.extend(rows.map(|(index, row)| (format!("verdicts[{index}].outcome"), &row.outcome)));
-    all
-}
-
-fn status_declared(descriptor: &Descriptor, place: &str, name: &str, findings: &mut Findings) {
-    if !descriptor.statuses.iter().any(|status| status.name == name) {
-        findings.error(place, format!("status `{name}` is not declared"));
-    }
-}
-
-fn code_declared(descriptor: &Descriptor, place: &str, code: &str, findings: &mut Findings) {
-    if !descriptor.reason_codes.iter().any(|reason| reason.code == code) {
-        findings.error(place, format!("reason code `{code}` is not declared"));
     }
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::decide::{fit, unknown_status, validate_actor, validate_metadata, validate_reason};
 use super::{
-    Create, Entity, EventId, Fields, HistoryRow, Invalid, Lifecycle, Lineage, NewEntity, Planned, PolicyPin, Queued,
-    Queueing, Reason, Reference, Status, Structural, Timestamp, validate_id,
+    Create, Entity, EventId, HistoryRow, Invalid, Lifecycle, Lineage, NewEntity, Planned, PolicyPin, Queued, Queueing,
+    Reason, Reference, Status, Timestamp, validate_id,
 };
 
 /// Decides a creation: pure and total.
@@ -27,29 +27,11 @@ pub fn create(
     validate_actor(&command.actor)?;
     validate_metadata(&command.metadata)?;
     let fields = fit(lifecycle, &command.fields)?;
-    let mut entity = Entity {
-        row: 0,
-        reference: Reference::new(lifecycle.kind(), &command.id),
-        name: command.name.clone(),
-        status: String::new(),
-        terminal: false,
-        success: false,
-        version: 1,
-        reason: reason.clone(),
-        policy: policy.clone(),
-        fields: Fields::new(),
-        structural: Structural::default(),
-        tags: command.tags.clone(),
-        unique_key: None,
-        fence: 0,
-        queued: None,
-        root: None,
-        generation: 0,
-        chain_parent: None,
-        notify: command.notify.clone(),
-        created_at: now,
-        updated_at: now,
-    };
+    let mut entity = Entity::new(Reference::new(lifecycle.kind(), &command.id), policy.clone(), now);
+    entity.name.clone_from(&command.name);
+    entity.reason = reason.clone();
+    entity.tags.clone_from(&command.tags);
+    entity.notify = command.notify.clone();
     for (name, value) in &fields {
         entity.set_field(name, value);
     }

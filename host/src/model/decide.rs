@@ -133,6 +133,9 @@ pub fn decide(lifecycle: &Lifecycle, entity: &Entity, command: &Transition, stor
         // Moved by hand from under its worker, whose later writes are conflicts.
         LeaseStep::free(LeaseChange::Release { due_at: None }).carry_out(&mut after);
         after.line_up(lifecycle);
+    } else if command.lease.is_none() && is_hurried(lifecycle, entity, &after) {
+        LeaseStep::free(LeaseChange::Schedule { due_at: None }).carry_out(&mut after);
+        after.line_up(lifecycle);
     }
     measure_end(lifecycle, entity, &mut after, &fitted.patch, now);
     if after.terminal {
@@ -178,6 +181,15 @@ fn leaves_its_holder(before: &Entity, after: &Entity) -> bool {
         stage.is_some_and(Stage::is_held)
     };
     is_held(before) && !is_held(after) && !after.terminal
+}
+
+/// Put back into its queue by hand between two attempts: whoever does that does not mean to wait for the delay.
+fn is_hurried(lifecycle: &Lifecycle, before: &Entity, after: &Entity) -> bool {
+    let rule = lifecycle.descriptor().lease.as_ref();
+    let is_later = |entity: &Entity| entity.queued.as_ref().and_then(|queued| queued.stage) == Some(Stage::Later);
+    rule.is_some_and(|rule| before.status != rule.queued && after.status == rule.queued)
+        && is_later(before)
+        && is_later(after)
 }
 
 impl Change {

@@ -56,6 +56,20 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// The ending that has this cause, as far as a cause tells it: of a kill, the gentler one.
+    pub const fn ending(self) -> Ending {
+        match self {
+            Self::Kill => Ending::Killed,
+            Self::Timeout => Ending::TimedOut,
+            Self::Hangup => Ending::HungUp,
+            Self::Oom => Ending::OutOfMemory,
+            Self::HostRestarted => Ending::HostRestarted,
+            Self::Exit | Self::Signal | Self::Unobserved => Ending::Natural,
+        }
+    }
+}
+
 /// What became of the evidence a run was to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {

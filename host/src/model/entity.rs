@@ -194,6 +194,33 @@ pub struct Entity {
 }
 
 impl Entity {
+    /// The first version of an entity that has nothing yet: neither status nor reason, fields nor labels.
+    pub(crate) fn new(reference: Reference, policy: PolicyPin, now: Timestamp) -> Self {
+        Self {
+            row: 0,
+            reference,
+            name: None,
+            status: String::new(),
+            terminal: false,
+            success: false,
+            version: 1,
+            reason: Reason::default(),
+            policy,
+            fields: Fields::new(),
+            structural: Structural::default(),
+            tags: Tags::new(),
+            unique_key: None,
+            fence: 0,
+            queued: None,
+            root: None,
+            generation: 0,
+            chain_parent: None,
+            notify: Value::Null,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
     /// The value of a companion field; null when it has none.
     pub fn field(&self, name: &str) -> Value {
         self.structural

@@ -129,8 +129,8 @@ pub struct Group {
 pub const EXAMPLES_MAX: usize = 3;
 
 impl Group {
-    /// Counts one more.
-    fn add(&mut self, reference: &str) {
+    /// Counts one more, of the entity of that reference.
+    pub fn add(&mut self, reference: &str) {
         self.count += 1;
         if self.examples.len() < EXAMPLES_MAX && !self.examples.iter().any(|known| known == reference) {
             self.examples.push(reference.to_owned());

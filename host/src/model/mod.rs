@@ -12,6 +12,7 @@ mod command;
 mod creation;
 mod decide;
 mod descriptor;
+mod diff;
 mod digest;
 mod dispatch;
 mod duration;
@@ -54,7 +55,7 @@ pub use actor::{ACTOR_KINDS, Actor};
 pub use authoring::{Authored, Problem, author};
 pub use bytes::Bytes;
 pub use change::{AdminEvent, Change, Event, HistoryRow, KeyUse, NewEntity};
-pub use check::{Finding, Severity, check, check_handler, is_component_name};
+pub use check::{Finding, Function, Severity, check, check_handler, check_policy, is_component_name};
 pub use command::{Create, Override, Transition};
 pub use creation::create;
 pub use decide::{Conflict, Decision, Found, Invalid, Refusal, decide, validate};
@@ -63,6 +64,7 @@ pub use descriptor::{
     LeaseRule, Migration, Outcome, Parameter, Reads, ReasonCode, RetrySchedule, SameStatus, Status, StatusMapping,
     VerdictRow,
 };
+pub use diff::{ChangeSort, DescriptorChange, Prospect, diff, prospect};
 pub use digest::sha256_hex;
 pub use dispatch::{DISPATCH_KIND, DestinationHealth, Dispatch, NewDispatch, OwedPlan, Planned, Sent};
 pub use duration::parse_duration;

@@ -7,9 +7,7 @@ use super::calls::{GuardRequest, Judged, VerdictRequest};
 use super::engine::engine;
 use super::fault::PolicyFault;
 use super::install::Candidate;
-use super::instance::link;
 use super::registry::{Policies, Selected, lock};
-use super::text::line;
 use crate::model::{Described, Fields, Lifecycle, PolicyPin};
 
 impl Policies {
@@ -27,13 +25,9 @@ impl Policies {
             digest: candidate.digest.clone(),
             parameters: Fields::new(),
         };
-        let linked = candidate.code.load().and_then(|component| link(&component));
-        let pre = linked.map_err(|error| PolicyFault::NotLoadable {
-            policy: format!("{}@{}", pin.name, pin.version),
-            why: line(&format!("{error:#}")),
-        })?;
+        let linked = candidate.linked()?;
         let lifecycle = Arc::new(Lifecycle::new((**descriptor).clone()));
-        lock(&self.linked).insert(pin.digest.clone(), pre);
+        lock(&self.linked).insert(pin.digest.clone(), linked);
         lock(&self.lifecycles).insert(pin.digest.clone(), Arc::clone(&lifecycle));
         Ok(Some(Selected { pin, lifecycle }))
     }
@@ -61,7 +55,7 @@ impl Policies {
         pin: &PolicyPin,
         asked: GuardRequest<'_>,
     ) -> Result<Option<(String, String)>, PolicyFault> {
-        self.with(pin, wall, |callable, lifecycle| callable.guard(lifecycle, asked))
+        self.ready(pin)?.within(wall).guard(asked)
     }
 
     /// As [`Policies::verdict`], in no more time than `wall`.
@@ -74,6 +68,6 @@ impl Policies {
         pin: &PolicyPin,
         asked: &VerdictRequest<'_>,
     ) -> Result<Judged, PolicyFault> {
-        self.with(pin, wall, |callable, lifecycle| callable.verdict(lifecycle, asked))
+        self.ready(pin)?.within(wall).verdict(asked)
     }
 }

@@ -10,6 +10,7 @@ use super::fault::{InstallError, PolicyFault};
 use super::instance::{CallState, Linked, classify, classify_start, store};
 use super::limits::Limits;
 use super::line::Adapter;
+use super::ready::Usage;
 use super::text::line;
 use crate::model::{
     Actor, Descriptor, DurationMs, Entity, Fields, HandlerDescriptor, Health, HistoryRow, Lifecycle, Mapped, Outcome,
@@ -34,8 +35,8 @@ pub(super) struct Callable<'a> {
     pub(super) label: &'a str,
     pub(super) linked: &'a Linked,
     pub(super) limits: Limits,
-    /// Fuel that the last call used.
-    pub(super) spent: Cell<u64>,
+    /// What the last call used.
+    pub(super) used: Cell<Usage>,
 }
 
 /// What a call may see beside the entity.
@@ -150,7 +151,7 @@ impl<'a> Callable<'a> {
             label,
             linked,
             limits,
-            spent: Cell::new(0),
+            used: Cell::default(),
         }
     }
 
@@ -212,7 +213,10 @@ impl<'a> Callable<'a> {
         let (guest, mut store) = self.enter(function, load)?;
         let answered = call(guest, &mut store).map_err(|error| classify(&store, function, &error));
         let left = store.get_fuel().expect("the engine counts fuel");
-        self.spent.set(self.limits.fuel.saturating_sub(left));
+        self.used.set(Usage {
+            fuel: self.limits.fuel.saturating_sub(left),
+            memory_bytes: store.data().memory_bytes(),
+        });
         answered
     }
 

@@ -32,8 +32,13 @@ impl Code {
 
     /// The component, ready to be linked. Code of another version of the engine is refused.
     pub(super) fn load(&self) -> wasmtime::Result<Component> {
+        self.load_in(engine()?)
+    }
+
+    /// The same in an engine of this configuration.
+    pub(super) fn load_in(&self, engine: &Engine) -> wasmtime::Result<Component> {
         // SAFETY: the bytes are what this engine's compiler gave: the two constructors admit no others.
-        unsafe { load(engine()?, &self.0) }
+        unsafe { load(engine, &self.0) }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn engine() -> Result<&'static Engine, wasmtime::Error> {
     if let Some(engine) = ENGINE.get() {
         return Ok(engine);
     }
-    let made = Engine::new(&config())?;
+    let made = engine_apart()?;
     let mut is_new = false;
     let engine = ENGINE.get_or_init(|| {
         is_new = true;
@@ -36,6 +36,14 @@ pub(super) fn engine() -> Result<&'static Engine, wasmtime::Error> {
         start_clock(engine);
     }
     Ok(engine)
+}
+
+/// An engine of its own, of the same configuration, without a clock.
+///
+/// # Errors
+/// As [`engine`].
+pub(super) fn engine_apart() -> Result<Engine, wasmtime::Error> {
+    Engine::new(&config())
 }
 
 /// Deterministic: no threads, no relaxed vector instructions, one bit pattern for NaN. The same call with the same

@@ -83,6 +83,8 @@ pub enum PolicyFault {
         code: String,
         /// Its words.
         message: String,
+        /// What its author would do.
+        hint: Option<String>,
     },
     /// It could not be compiled or linked.
     #[error("component `{policy}` cannot be loaded: {why}")]
@@ -169,9 +171,9 @@ impl InstallError {
         }
     }
 
-    /// Problems with their places, their words made fit to print.
+    /// Problems with their places, their words made fit to print: some are the component's.
     pub(super) fn unusable(problems: Vec<Finding>) -> Self {
-        Self::Unusable(told(problems))
+        Self::Unusable(printable(problems))
     }
 
     /// One problem with its place.
@@ -184,19 +186,18 @@ impl InstallError {
     }
 }
 
-/// Findings as they are told: their number bounded, their words made fit to print, because some are the component's.
-pub(super) fn told(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let more = findings.len().saturating_sub(PROBLEMS_MAX);
-    findings.truncate(PROBLEMS_MAX);
+/// Findings with their words made fit to print, since some are the component's, and no more than anybody reads.
+pub(super) fn printable(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let more = findings.split_off(findings.len().min(PROBLEMS_MAX));
     for finding in &mut findings {
         finding.place = line(&finding.place);
         finding.message = line(&finding.message);
     }
-    if let Some(last) = findings.last().filter(|_| more > 0) {
+    if let Some(worst) = more.iter().map(|finding| finding.severity).min() {
         findings.push(Finding {
-            severity: last.severity,
+            severity: worst,
             place: "…".to_owned(),
-            message: format!("{more} more"),
+            message: format!("{} more problems", more.len()),
         });
     }
     findings

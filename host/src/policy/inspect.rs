@@ -5,7 +5,7 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 use super::fault::InstallError;
 use super::limits::Limits;
 use super::line::Line;
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Function, Severity};
 
 /// The interfaces, of every WIT line, that a component may export.
 const EXPORTS: [&str; 6] = [
@@ -47,6 +47,12 @@ pub struct Inspected {
 }
 
 impl Inspected {
+    /// The optional functions of a policy that it has.
+    pub fn functions(&self) -> Vec<Function> {
+        let exported = |function: &Function| self.exports(function.interface());
+        Function::ALL.into_iter().filter(exported).collect()
+    }
+
     /// Whether the interface is exported, `guard` for `runwarden:policy/guard`.
     pub fn exports(&self, interface: &str) -> bool {
         self.exports
@@ -75,9 +81,13 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
         let message = "not WebAssembly: build the policy for wasm32 first (a text file or a native library is none)";
         return Err(InstallError::problem("header", message));
     }
-    if !Parser::is_component(bytes) {
+    if Parser::is_core_wasm(bytes) {
         let message =
             "a core module, not a component: link it with `wasm-component-ld`, or run `wasm-tools component new`";
+        return Err(InstallError::problem("header", message));
+    }
+    if !Parser::is_component(bytes) {
+        let message = "WebAssembly of a version that this runwarden does not know, or the file is cut short";
         return Err(InstallError::problem("header", message));
     }
     let mut validator = Validator::new_with_features(WasmFeatures::default());

@@ -2,12 +2,12 @@
 
 use super::calls::{self, Callable};
 use super::code::Code;
-use super::fault::{InstallError, PolicyFault, told};
+use super::fault::{InstallError, PolicyFault, printable};
 use super::inspect::{Inspected, inspect};
 use super::instance::link;
 use super::limits::Limits;
 use super::text::line;
-use crate::model::{Described, Descriptor, Finding, HandlerDescriptor, Severity, check, check_handler, sha256_hex};
+use crate::model::{Described, Finding, HandlerDescriptor, Severity, check_handler, check_policy, sha256_hex};
 
 /// A component that passed every check.
 #[derive(Debug)]
@@ -18,8 +18,10 @@ pub struct Candidate {
     pub inspected: Inspected,
     /// What it says of itself.
     pub descriptor: Described,
-    /// Findings that are no errors.
-    pub warnings: Vec<Finding>,
+    /// Everything that is wrong or doubtful about it, the worst first; of one that may be installed none is an error.
+    pub findings: Vec<Finding>,
+    /// What it may use in one call.
+    pub limits: Limits,
     /// What one `describe` used of its fuel.
     pub describe_fuel: u64,
     /// Its code, for [`super::Policies::keep`].
@@ -35,6 +37,25 @@ pub struct Candidate {
 /// # Errors
 /// [`InstallError`] with every problem found at the first step that finds any, or what `compile` failed with.
 pub fn prepare<E: From<InstallError>>(
+    bytes: &[u8],
+    limits: Limits,
+    compile: impl FnOnce(&str, &[u8]) -> Result<Code, E>,
+) -> Result<Candidate, E> {
+    let candidate = prepare_on_trial(bytes, limits, compile)?;
+    let errors: Vec<Finding> = candidate.errors().cloned().collect();
+    if errors.is_empty() {
+        Ok(candidate)
+    } else {
+        Err(InstallError::unusable(errors).into())
+    }
+}
+
+/// The same for a component that is only to be tried: errors in its descriptor are findings like others, so that all of
+/// them are told together.
+///
+/// # Errors
+/// It cannot be tried: it is no component of ours, or what it says of itself cannot be read.
+pub fn prepare_on_trial<E: From<InstallError>>(
     bytes: &[u8],
     limits: Limits,
     compile: impl FnOnce(&str, &[u8]) -> Result<Code, E>,
@@ -64,27 +85,30 @@ fn admit(digest: String, inspected: Inspected, code: Code, limits: Limits) -> Re
     callable.start().map_err(InstallError::Fault)?;
     mistyped(&callable, &inspected)?;
     let descriptor = described(&callable, &inspected)?;
-    let describe_fuel = callable.spent.get();
+    let describe_fuel = callable.used.get().fuel;
     if descriptor != described(&callable, &inspected)? {
         let message = "two calls of `describe` gave different answers: a descriptor is data and never changes";
         return Err(InstallError::problem(describe_of(&inspected), message));
     }
-    let mut findings = judge(&descriptor, &inspected);
-    findings.extend(inspected.unknown.iter().map(|export| never_asked(export)));
-    let (errors, warnings): (Vec<Finding>, _) = findings
-        .into_iter()
-        .partition(|finding| finding.severity == Severity::Error);
-    if !errors.is_empty() {
-        return Err(InstallError::unusable(errors));
-    }
+    let findings = findings(&descriptor, &inspected);
     Ok(Candidate {
         digest,
         inspected,
         descriptor,
-        warnings: told(warnings),
+        findings,
+        limits,
         describe_fuel,
         code,
     })
+}
+
+impl Candidate {
+    /// What keeps it from being installed.
+    pub fn errors(&self) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error)
+    }
 }
 
 /// Exports that bear a name of ours and have not its functions: found now, not when an entity needs them.
@@ -133,15 +157,16 @@ fn described(callable: &Callable<'_>, inspected: &Inspected) -> Result<Described
     Ok(descriptor)
 }
 
-fn judge(descriptor: &Described, inspected: &Inspected) -> Vec<Finding> {
-    match descriptor {
-        Described::Policy(descriptor) => {
-            let mut findings = check(descriptor);
-            findings.extend(missing_functions(descriptor, inspected));
-            findings
-        }
+/// Everything that can be known of a component without asking it anything but what it is: of each finding severity, place
+/// and words fit to print, the worst first.
+pub fn findings(descriptor: &Described, inspected: &Inspected) -> Vec<Finding> {
+    let mut findings = match descriptor {
+        Described::Policy(descriptor) => check_policy(descriptor, &inspected.functions()),
         Described::Handler(descriptor) => handler_findings(descriptor, inspected),
-    }
+    };
+    findings.extend(inspected.unknown.iter().map(|export| never_asked(export)));
+    findings.sort_by_key(|finding| finding.severity);
+    printable(findings)
 }
 
 /// A handler's own problems, and exports of a policy that nobody would ever ask.
@@ -166,27 +191,4 @@ fn never_asked(export: &str) -> Finding {
         place: format!("exports.{export}"),
         message: "not known to this runwarden, which never asks it: a later one may".to_owned(),
     }
-}
-
-/// Where the descriptor counts on a function that is not exported, or exports one that is never asked.
-fn missing_functions(descriptor: &Descriptor, inspected: &Inspected) -> Vec<Finding> {
-    let guarded = descriptor.edges.iter().position(|edge| edge.guarded);
-    let mut findings = Vec::new();
-    if let Some(index) = guarded.filter(|_| !inspected.exports("guard")) {
-        let message = "is guarded, and the component exports no runwarden:policy/guard".to_owned();
-        findings.push(Finding {
-            severity: Severity::Error,
-            place: format!("edges[{index}]"),
-            message,
-        });
-    }
-    if guarded.is_none() && inspected.exports("guard") {
-        let message = "runwarden:policy/guard is exported and no edge is guarded: it is never asked".to_owned();
-        findings.push(Finding {
-            severity: Severity::Warning,
-            place: "exports".to_owned(),
-            message,
-        });
-    }
-    findings
 }

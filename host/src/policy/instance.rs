@@ -87,6 +87,11 @@ fn grown(total: usize, current: usize, desired: usize) -> usize {
 }
 
 impl CallState {
+    /// How much linear memory its instance has.
+    pub(super) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
     /// Takes a line of diagnostics; what is past the limit of one call is dropped.
     pub(super) fn note(&mut self, level: &str, message: &str) {
         self.lines += 1;

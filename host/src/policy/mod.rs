@@ -24,6 +24,7 @@ mod instance;
 mod limits;
 mod line;
 mod plan;
+mod ready;
 mod registry;
 pub mod table;
 #[cfg(test)]
@@ -40,8 +41,9 @@ pub(crate) use fault::COMPILATION;
 pub use fault::{InstallError, PolicyFault};
 pub(crate) use inspect::exported;
 pub use inspect::{Export, Inspected, inspect};
-pub use install::{Candidate, prepare};
+pub use install::{Candidate, findings, prepare, prepare_on_trial};
 pub(crate) use limits::COMPILE_THREADS;
 pub use limits::{CompileLimits, Limits};
+pub use ready::{Ready, Trial, Usage};
 pub(crate) use registry::version_key;
 pub use registry::{Policies, Selected, select};

@@ -9,12 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::Cache;
-use super::calls::{Callable, GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
+use super::calls::{GuardRequest, HealthRequest, Judged, MapRequest, VerdictRequest};
 use super::code::Code;
 use super::engine::engine;
 use super::fault::PolicyFault;
 use super::instance::{Linked, link};
 use super::limits::Limits;
+use super::ready::Ready;
 use super::text::line;
 use crate::model::{
     BoundHandler, Descriptor, Fields, HandlerDescriptor, Health, Lifecycle, Mapped, PlannedDispatch, PolicyPin,
@@ -188,7 +189,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller refuses.
     pub fn guard(&self, pin: &PolicyPin, asked: GuardRequest<'_>) -> Result<Option<(String, String)>, PolicyFault> {
-        self.guard_within(self.limits.wall, pin, asked)
+        self.ready(pin)?.guard(asked)
     }
 
     /// Asks the verdict function of a pinned policy what an ending means.
@@ -196,7 +197,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller writes the rule's "verdict failed".
     pub fn verdict(&self, pin: &PolicyPin, asked: &VerdictRequest<'_>) -> Result<Judged, PolicyFault> {
-        self.verdict_within(self.limits.wall, pin, asked)
+        self.ready(pin)?.verdict(asked)
     }
 
     /// Asks the health function of a pinned policy how an entity is.
@@ -204,9 +205,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller says that health is not known.
     pub fn assess(&self, pin: &PolicyPin, asked: HealthRequest<'_>) -> Result<Health, PolicyFault> {
-        self.with(pin, self.limits.wall, |callable, lifecycle| {
-            callable.assess(lifecycle, asked)
-        })
+        self.ready(pin)?.assess(asked)
     }
 
     /// Asks the mapping function of a policy where an entity of another one goes.
@@ -214,9 +213,7 @@ impl Policies {
     /// # Errors
     /// [`PolicyFault`]; the caller leaves the entity where it is.
     pub fn map(&self, pin: &PolicyPin, asked: MapRequest<'_>) -> Result<Mapped, PolicyFault> {
-        self.with(pin, self.limits.wall, |callable, lifecycle| {
-            callable.map(lifecycle, asked)
-        })
+        self.ready(pin)?.map(asked)
     }
 
     /// Asks a bound handler what is to be sent of an event. It may take at most `left`, and never longer than any call;
@@ -234,12 +231,9 @@ impl Policies {
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
         let linked = self.linked(label, &handler.digest)?;
-        let own = self.limits_of(&handler.digest).map_err(from_store(label))?;
-        let limits = Limits {
-            wall: own.wall.min(left),
-            ..own
-        };
-        Callable::new(label, &linked, limits).plan(&descriptor, handler, envelope)
+        let limits = self.limits_of(&handler.digest).map_err(from_store(label))?;
+        let ready = Ready::new(label.clone(), descriptor, linked, limits).within(left);
+        ready.plan(handler, envelope)
     }
 
     /// Keeps the code of a component that was compiled to be checked, so that its first call need not compile it in this
@@ -250,23 +244,17 @@ impl Policies {
         }
     }
 
-    /// Makes the policy callable and calls it; a call may take at most `wall`, and never longer than any.
-    pub(super) fn with<R>(
-        &self,
-        pin: &PolicyPin,
-        wall: Duration,
-        call: impl FnOnce(&Callable<'_>, &Lifecycle) -> Result<R, PolicyFault>,
-    ) -> Result<R, PolicyFault> {
+    /// An installed policy, ready to be asked.
+    ///
+    /// # Errors
+    /// It is not installed, or cannot be loaded.
+    pub(super) fn ready(&self, pin: &PolicyPin) -> Result<Ready<Lifecycle>, PolicyFault> {
         let label = format!("{}@{}", pin.name, pin.version);
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let linked = self.linked(&label, &pin.digest)?;
-        let own = self.limits_of(&pin.digest).map_err(from_store(&label))?;
-        let limits = Limits {
-            wall: own.wall.min(wall),
-            ..own
-        };
-        call(&Callable::new(&label, &linked, limits), &lifecycle)
+        let limits = self.limits_of(&pin.digest).map_err(from_store(&label))?;
+        Ok(Ready::new(label, lifecycle, linked, limits))
     }
 
     /// The component ready to be called, from memory, the cache of compiled code, or its bytes.

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use crate::error::Error;
-use crate::host::Host;
+use crate::host::{Config, Host};
 use crate::model::{RaisedLimits, sha256_hex};
 use crate::policy::{
     COMPILATION, COMPILE_THREADS, Candidate, Code, CompileLimits, InstallError, Limits, PolicyFault, compile,
-    compile_here, prepare,
+    compile_here, prepare, prepare_on_trial,
 };
 use crate::process::{BoundedEnd, bound_self, run_bounded};
 
@@ -24,17 +24,32 @@ pub const COMPILE_REFUSED: i32 = 65;
 /// It is unusable (every problem is told), a limit cannot be raised that far, or the program cannot be started.
 pub fn examine(host: &Host, bytes: &[u8], wished: &RaisedLimits) -> Result<Candidate, Error> {
     let (limits, _) = limits_for(host, &sha256_hex(bytes), wished)?;
-    match &host.config().compiler {
-        None => Ok(prepare(bytes, limits, compile_here)?),
-        Some(program) => prepare(bytes, limits, |policy, bytes| {
-            let bounds = limits.compile;
-            let arguments = arguments(host, bounds);
-            let threads = COMPILE_THREADS.to_string();
-            let variables = [("RAYON_NUM_THREADS", threads.as_str())];
-            let end = run_bounded((program, &arguments), &variables, bytes, bounds.wall)?;
-            Ok(code(policy, bounds, end)?)
-        }),
-    }
+    prepare(bytes, limits, |policy, bytes| {
+        compiled(host.config(), limits.compile, policy, bytes)
+    })
+}
+
+/// The same for a component that is only to be tried, without a store: errors in its descriptor are findings.
+///
+/// # Errors
+/// It cannot be tried, a limit cannot be raised that far, or the program cannot be started.
+pub fn examine_on_trial(config: &Config, bytes: &[u8], raised: &RaisedLimits) -> Result<Candidate, Error> {
+    config.limits.admit(raised)?;
+    let limits = config.limits.raised(raised);
+    prepare_on_trial(bytes, limits, |policy, bytes| {
+        compiled(config, limits.compile, policy, bytes)
+    })
+}
+
+fn compiled(config: &Config, bounds: CompileLimits, policy: &str, bytes: &[u8]) -> Result<Code, Error> {
+    let Some(program) = &config.compiler else {
+        return Ok(compile_here(policy, bytes)?);
+    };
+    let arguments = arguments(config, bounds);
+    let threads = COMPILE_THREADS.to_string();
+    let variables = [("RAYON_NUM_THREADS", threads.as_str())];
+    let end = run_bounded((program, &arguments), &variables, bytes, bounds.wall)?;
+    Ok(code(policy, bounds, end)?)
 }
 
 /// The limits of a component, and which of them are raised: by these wishes, else by those it was installed with.
@@ -58,10 +73,10 @@ pub fn compile_bounded(processor_seconds: u64, memory_bytes: u64, bytes: &[u8]) 
     compile(bytes)
 }
 
-fn arguments(host: &Host, bounds: CompileLimits) -> [OsString; 5] {
+fn arguments(config: &Config, bounds: CompileLimits) -> [OsString; 5] {
     [
         "--home".into(),
-        host.config().home().into(),
+        config.home().into(),
         "compile".into(),
         bounds.processor.as_secs().to_string().into(),
         bounds.memory_bytes.to_string().into(),

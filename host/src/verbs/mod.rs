@@ -39,6 +39,7 @@ mod side_by_side;
 mod stale;
 mod standing;
 mod transition;
+pub mod trial;
 mod verdict;
 mod view;
 mod wait;
@@ -48,10 +49,12 @@ pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
-pub use examine::{COMPILE_REFUSED, compile_bounded, examine, limits_for};
+pub use examine::{COMPILE_REFUSED, compile_bounded, examine, examine_on_trial, limits_for};
 pub use finish::finish;
 pub use health::{health, health_if_open};
-pub use judging::{Replayed, Replaying, ShadowReport, Tried, replay, shadow_report, start_shadow, stop_shadow};
+pub use judging::{
+    Replayed, Replaying, ShadowReport, Touched, Tried, replay, shadow_report, start_shadow, stop_shadow, touched,
+};
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use migrate::{Counted, Doing, KeptGroup, Migrated, Migration, MovedGroup, migrate};

@@ -65,13 +65,16 @@ pub fn installed(host: &Host) -> Result<Vec<Held>, Error> {
 pub(crate) fn uses(host: &Host, record: &ComponentRecord) -> Result<Vec<Use>, Error> {
     if record.kind != HANDLER_KIND {
         let in_force = record.active.then_some(Use::InForce);
+        let shadow = host.store().shadow(&record.kind)?;
+        let judges = shadow.filter(|shadow| shadow.digest == record.digest);
+        let judges = judges.map(|shadow| Use::Shadow(shadow.kind));
         let live = live(&host.store().live_pins()?, record);
         let pinned = (record.in_use > 0).then(|| Use::Pinned {
             kind: record.kind.clone(),
             live,
             ended: record.in_use - live,
         });
-        return Ok(in_force.into_iter().chain(pinned).collect());
+        return Ok(in_force.into_iter().chain(judges).chain(pinned).collect());
     }
     let mut uses = bound(host, record)?;
     uses.extend(kept(host, record)?);

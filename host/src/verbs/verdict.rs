@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Bytes, DurationMs, EndSeen, Entity, Lifecycle, Runtime, Timestamp};
-use crate::policy::Judged;
+use crate::policy::{Judged, PolicyFault};
 use crate::process::{self, ExitRecord, RunDir};
 use crate::verbs::guarded::surroundings;
 use crate::verbs::kept::{self, KeptVerdict, Observed};
@@ -63,24 +63,32 @@ pub(super) fn ask_verdict(
     let answer = host.policies().verdict(&entity.policy, &request);
     let seen = (&surroundings, &lifecycle.descriptor().reads);
     let request = kept::to_value(&KeptVerdict::of(observed, entity, by_table.as_ref(), seen));
-    let decision = match answer {
-        Ok(judged) => {
-            let decision = decision(&judged);
-            meaning.outcome = Some(judged.outcome);
-            meaning.summary = judged.summary.or(meaning.summary.take());
-            meaning.patch = judged.patch;
-            meaning.retry_after = judged.retry_after;
-            decision
-        }
-        Err(fault) => {
-            let rule = lifecycle.descriptor().execution.as_ref();
-            meaning.outcome = rule.map(|rule| rule.verdict_failed.clone());
-            meaning.summary = Some(fault.to_string());
-            json!({"code": "policy_fault", "message": fault.to_string()})
-        }
+    let decision = match &answer {
+        Ok(judged) => decision(judged),
+        Err(fault) => json!({"code": "policy_fault", "message": fault.to_string()}),
     };
+    meaning.take(lifecycle, answer);
     end.kept = kept::end(&end.seen, Some(kept::call(digest, request, decision)));
     Ok(())
+}
+
+impl Meaning {
+    /// What the verdict function made of it, or the rule's "verdict failed".
+    pub(super) fn take(&mut self, lifecycle: &Lifecycle, answer: Result<Judged, PolicyFault>) {
+        match answer {
+            Ok(judged) => {
+                self.outcome = Some(judged.outcome);
+                self.summary = judged.summary.or(self.summary.take());
+                self.patch = judged.patch;
+                self.retry_after = judged.retry_after;
+            }
+            Err(fault) => {
+                let rule = lifecycle.descriptor().execution.as_ref();
+                self.outcome = rule.map(|rule| rule.verdict_failed.clone());
+                self.summary = Some(fault.to_string());
+            }
+        }
+    }
 }
 
 /// A verdict as it is kept.

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::host::Host;
 use crate::model::{AdminEvent, Bytes, Entity, FieldKind, HistoryRow, Lifecycle, Reference, Runtime, Timestamp};
 use crate::store::Belongings;
+use crate::verbs::kept;
 
 /// An entity with what belongs to it.
 #[derive(Clone, Debug)]
@@ -159,7 +160,12 @@ pub fn history_json(row: &HistoryRow) -> Value {
         "metadata": row.metadata,
     });
     if !row.guarded.is_null() {
-        document["guarded"] = row.guarded.clone();
+        let name = if kept::end_of(&row.guarded).is_some() {
+            "end"
+        } else {
+            "guarded"
+        };
+        document[name] = row.guarded.clone();
     }
     document
 }

@@ -43,7 +43,7 @@ fn read(path: &PathBuf) -> String {
 }
 
 /// The document with the answers that its commands have now: in blocks of `console`, `$ ` begins a command, which goes on
-/// over lines that are indented by more than its answer ever is, and everything else is an answer.
+/// after a line that ends in `\` or `&&`, and everything else is an answer.
 fn replayed(home: &Home, document: &str) -> String {
     let mut told = String::new();
     let mut lines = document.lines().peekable();
@@ -52,8 +52,8 @@ fn replayed(home: &Home, document: &str) -> String {
         match line.strip_prefix("$ ").filter(|_| in_session) {
             Some(first) => {
                 let mut command = first.to_owned();
-                while let Some(more) = lines.next_if(|line| line.starts_with("    ")) {
-                    command = format!("{command}\n{more}");
+                while command.ends_with('\\') || command.ends_with("&&") {
+                    command = format!("{command}\n{}", lines.next().unwrap_or_default());
                 }
                 while lines
                     .next_if(|line| !line.starts_with("$ ") && *line != "```")

@@ -253,7 +253,7 @@ fn everything_else_works_with_a_kind_that_the_host_never_heard_of() {
     home.done(&["kill", "nightly"]);
     let killed = home.over("job");
     assert_eq!(stands(&killed), ("cancelled", "ci.cancelled.asked"));
-    assert!(home.done(&["why", "job"]).contains("it was killed by"));
+    assert!(home.done(&["why", "job"]).contains("It was killed by"));
     home.run(&["wait", "job"]).exits(1);
     run(&home, "ci_job", "old", "exit 0");
     home.done(&["rm", "job"]);

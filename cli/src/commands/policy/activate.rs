@@ -1,7 +1,7 @@
 //! `policy activate`: which policy entities are created under.
 
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::{Activating, activate, known_kind, rollback};
+use runwarden_host::verbs::{Activating, activate, known_kind, rollback, start_shadow};
 use serde_json::{Value, json};
 
 use super::offer::trusted;
@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Put back what was in force before, for this kind
     #[arg(long, value_name = "KIND", conflicts_with_all = ["policy", "parameters"], help_heading = "Activation")]
     previous: Option<String>,
+    /// Let it judge every transition of its kind beside the active policy; nothing it says is enforced
+    #[arg(long, conflicts_with = "previous", help_heading = "Activation")]
+    shadow: bool,
     /// Set a parameter of the policy
     #[arg(long = "set", value_name = "K=V", value_parser = parse::lenient_pair, help_heading = "Activation")]
     parameters: Vec<(String, Value)>,
@@ -31,10 +34,20 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "EXAMPLES
   runwarden policy activate schedule_run@1 --reason 'workers are not ready for 2.x'
   runwarden policy activate strict_play@1.2.0 --set reviewers=2 --reason 'two reviewers from now on'
+  runwarden policy activate strict_play@2 --shadow --reason 'what would it refuse?'
   runwarden policy activate --previous play --reason 'too strict'";
 
-/// What is in force now.
-pub(crate) struct InForce(ComponentRecord);
+/// What is in force now, or judges.
+pub(crate) struct InForce(ComponentRecord, Part);
+
+/// What a policy does from now on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Entities are created under it.
+    Decides,
+    /// It judges beside the one that decides.
+    Judges,
+}
 
 /// Activates.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<InForce> {
@@ -52,7 +65,12 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<InForce> {
         Some((name, version)) => format!("{}@{version}", known_kind(&host, name)?),
         None => known_kind(&host, words)?,
     };
-    Ok(InForce(activate(&host, &words, &activating, &trust, &operator())?))
+    if args.shadow {
+        let record = start_shadow(&host, &words, &activating, &operator())?;
+        return Ok(InForce(record, Part::Judges));
+    }
+    let record = activate(&host, &words, &activating, &trust, &operator())?;
+    Ok(InForce(record, Part::Decides))
 }
 
 /// Puts back what was in force before.
@@ -60,20 +78,33 @@ pub(super) fn back(context: &Context, kind: &str, reason: &str) -> Outcome<InFor
     let host = context.create()?;
     let kind = known_kind(&host, kind)?;
     let trust = trusted(context)?;
-    Ok(InForce(rollback(&host, &kind, reason, &trust, &operator())?))
+    let record = rollback(&host, &kind, reason, &trust, &operator())?;
+    Ok(InForce(record, Part::Decides))
 }
 
 impl Report for InForce {
     fn json(&self) -> Value {
         let record = &self.0;
-        json!({"kind": record.kind, "name": record.name, "version": record.version, "digest": record.digest, "active": true})
+        let mut document = json!({
+            "kind": record.kind,
+            "name": record.name,
+            "version": record.version,
+            "digest": record.digest,
+            "active": self.1 == Part::Decides,
+        });
+        if self.1 == Part::Judges {
+            document["shadow"] = json!(true);
+        }
+        document
     }
 
     fn text(&self, _: &Page) -> Text {
         let record = &self.0;
-        Text::styled(Style::Strong, format!("{}@{}", record.name, record.version)).and(format!(
-            " is active for {}; entities that exist keep their own",
-            record.kind
-        ))
+        let kind = &record.kind;
+        let does = match self.1 {
+            Part::Decides => format!(" is active for {kind}; entities that exist keep their own"),
+            Part::Judges => format!(" judges {kind} beside the active one; `policy shadow {kind}` shows what it says"),
+        };
+        Text::styled(Style::Strong, format!("{}@{}", record.name, record.version)).and(does)
     }
 }

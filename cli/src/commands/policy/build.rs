@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use runwarden_host::model::Described;
+use runwarden_host::model::{Described, RaisedLimits};
 use runwarden_host::policy::Candidate;
 use runwarden_host::verbs::examine;
 use serde_json::{Value, json};
 
 use super::language::{Built, Language};
-use super::limits::LimitArgs;
+use super::limits::{LimitArgs, options};
 use crate::context::Context;
 use crate::errors::{Failure, Outcome, finding_line};
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// The directory of the project
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Its language, where that is not plain: toml, rust
+    /// Its language, where that is not plain: toml, rust, js, python, c
     #[arg(
         long = "lang",
         value_name = "LANG",
@@ -39,7 +39,9 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy build ./post
   runwarden policy install ./post/post.wasm
 
-The language is known by what lies there: lifecycle.toml (a table, which needs no compiler) or Cargo.toml.
+The language is known by what lies there: lifecycle.toml (a table, which needs no compiler),
+Cargo.toml, package.json, pyproject.toml or a Makefile (C). What the project's tools need is fetched
+by npm, or by pip into .venv, where it is not there.
 NAME.wasm is written into DIR once it has passed every check that `install` makes. What does not
 change keeps its digest.";
 
@@ -49,17 +51,20 @@ pub(crate) struct Made {
     size_bytes: usize,
     candidate: Candidate,
     warnings: Vec<String>,
+    /// Limits that it does not keep.
+    raised: RaisedLimits,
 }
 
 /// Builds.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
     let project = args.directory.as_path();
     let language = args.language.map_or_else(|| Language::of(project), Ok)?;
-    let Built { component, table } = language.build(project)?;
+    let Built { component, table } = language.build(project, &context.output)?;
     let host = context.read_or_create()?;
-    let candidate = examine(&host, &component, &args.limits.raised())?;
+    let raised = args.limits.raised().or(&language.raised());
+    let candidate = examine(&host, &component, &raised)?;
     let warnings = match table {
-        None => candidate.warnings.iter().map(finding_line).collect(),
+        None => candidate.findings.iter().map(finding_line).collect(),
         Some(table) => {
             if candidate.descriptor != Described::Policy(Box::new(table.descriptor)) {
                 let message = "the component that was built does not say what the table says";
@@ -75,6 +80,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
         size_bytes: component.len(),
         candidate,
         warnings,
+        raised,
     })
 }
 
@@ -98,7 +104,8 @@ impl Made {
         } else {
             format!("./{path}")
         };
-        format!("runwarden policy install {path}")
+        let options = options(&self.raised);
+        format!("runwarden policy install {path}{options}")
     }
 }
 

@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runwarden_host::model::{Described, Entity, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
-use runwarden_host::policy::{Inspected, Limits, inspect, select};
+use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
+use runwarden_host::policy::{Inspected, Limits, findings, inspect, select};
 use runwarden_host::provenance::{KeyId, PublicKey};
 use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::{examine, limits_for, trust};
 use runwarden_host::{Error, Host};
 use serde_json::{Value, json};
 
-use crate::errors::{Failure, Outcome, finding_line};
+use super::limits::LimitArgs;
+use crate::errors::{Failure, Outcome};
 use crate::notify::files;
 
 /// What a component says of itself.
@@ -33,7 +34,7 @@ pub(super) struct Subject {
     /// What it shows from outside.
     pub(super) inspected: Inspected,
     /// What is doubtful about it.
-    pub(super) warnings: Vec<String>,
+    pub(super) findings: Vec<Finding>,
     /// What it may use.
     pub(super) limits: Limits,
     /// Which of that is raised for it.
@@ -144,16 +145,62 @@ impl Subject {
 /// The component that a word means: a file, a kind (the active policy), `NAME@V`, a handler's name, or a digest prefix.
 /// Limits can be raised for a file.
 pub(super) fn component(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Subject> {
-    let is_file = word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm");
-    if is_file {
-        return in_file(host, Path::new(word), raised);
+    match candidate(host, word, raised)? {
+        Found::File(bytes) => in_bytes(host, &bytes, raised),
+        Found::Installed(digest) => by_digest(host, &digest, word),
     }
-    if !raised.is_empty() {
-        let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
-        return Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"));
+}
+
+/// Where the component is that a word means.
+pub(super) enum Found {
+    /// In a file, with these bytes.
+    File(Vec<u8>),
+    /// In the store, under this digest.
+    Installed(String),
+}
+
+/// One of several components, of which only files can have raised limits.
+pub(super) fn one_of_several(host: &Host, word: &str, limits: &LimitArgs) -> Outcome<Subject> {
+    let raised = if is_file(word) {
+        limits.raised()
+    } else {
+        RaisedLimits::default()
+    };
+    component(host, word, &raised)
+}
+
+/// The same, not looked into yet.
+pub(super) fn candidate(host: &Host, word: &str, raised: &RaisedLimits) -> Outcome<Found> {
+    if is_file(word) {
+        return Ok(Found::File(read(Path::new(word))?));
     }
+    only_for_files(word, raised)?;
+    Ok(Found::Installed(installed(host, word)?))
+}
+
+/// Limits are raised for a file: those of what is installed were, when it was.
+///
+/// # Errors
+/// Some are raised.
+pub(super) fn only_for_files(word: &str, raised: &RaisedLimits) -> Outcome<()> {
+    if raised.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{word} is installed: limits are raised for a file, when it is installed or looked at");
+    Err(Failure::usage(message).hint("`runwarden policy install FILE` raises them, also for what is there"))
+}
+
+/// Whether a word is the path of a file, and not a name of what is installed.
+pub(super) fn is_file(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "wasm")
+}
+
+/// The bytes of the installed component that a word means, and the limits that are raised for it.
+pub(super) fn installed_bytes(host: &Host, word: &str) -> Outcome<(Vec<u8>, RaisedLimits)> {
     let digest = installed(host, word)?;
-    by_digest(host, &digest, word)
+    let bytes = host.store().component_bytes(&digest)?;
+    let bytes = bytes.ok_or_else(|| Error::UnknownPolicy { word: word.to_owned() })?;
+    Ok((bytes, host.store().raised_limits(&digest)?))
 }
 
 /// The policy that an entity is pinned to.
@@ -225,23 +272,26 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
     let bytes = host.store().component_bytes(digest)?.ok_or_else(unknown)?;
     let limits = host.policies().limits_of(digest)?;
     let inspected = inspect(&bytes, limits)?;
+    let described = match &says {
+        Says::Policy(lifecycle) => Described::Policy(Box::new(lifecycle.descriptor().clone())),
+        Says::Handler(descriptor) => Described::Handler((**descriptor).clone()),
+    };
     let signers = Signer::all(host)?.into_iter();
     let signers = signers.filter(|(signed, _)| signed == digest).map(|(_, signer)| signer);
     Ok(Subject {
         says,
         digest: digest.to_owned(),
         size_bytes: bytes.len(),
+        findings: findings(&described, &inspected),
         inspected,
-        warnings: Vec::new(),
         limits,
         raised: host.store().raised_limits(digest)?,
         signers: signers.collect(),
     })
 }
 
-fn in_file(host: &Host, path: &Path, raised: &RaisedLimits) -> Outcome<Subject> {
-    let bytes = read(path)?;
-    let candidate = examine(host, &bytes, raised)?;
+fn in_bytes(host: &Host, bytes: &[u8], raised: &RaisedLimits) -> Outcome<Subject> {
+    let candidate = examine(host, bytes, raised)?;
     let (limits, raised) = limits_for(host, &candidate.digest, raised)?;
     Ok(Subject {
         says: match candidate.descriptor {
@@ -251,7 +301,7 @@ fn in_file(host: &Host, path: &Path, raised: &RaisedLimits) -> Outcome<Subject> 
         digest: candidate.digest,
         size_bytes: bytes.len(),
         inspected: candidate.inspected,
-        warnings: candidate.warnings.iter().map(finding_line).collect(),
+        findings: candidate.findings,
         limits,
         raised,
         signers: Vec::new(),

@@ -6,10 +6,11 @@ use runwarden_host::model::{Described, Fields};
 use runwarden_host::verbs::{Activating, Installed, Installing, Offer, install};
 use serde_json::{Value, json};
 
+use super::findings::{findings_json, findings_text};
 use super::limits::LimitArgs;
 use super::offer::{offered, trusted};
 use crate::context::{Context, operator};
-use crate::errors::{Outcome, finding_line};
+use crate::errors::Outcome;
 use crate::output::{Page, Report, Style, Text};
 
 /// Check a component and add it to the store
@@ -76,7 +77,6 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
 impl Report for Done {
     fn json(&self) -> Value {
         let descriptor = &self.0.candidate.descriptor;
-        let warnings: Vec<String> = self.0.candidate.warnings.iter().map(finding_line).collect();
         json!({
             "kind": descriptor.kind(),
             "name": descriptor.name(),
@@ -84,11 +84,11 @@ impl Report for Done {
             "digest": self.0.candidate.digest,
             "was_present": self.0.was_present,
             "activated": self.0.activated,
-            "warnings": warnings,
+            "findings": findings_json(&self.0.candidate.findings),
         })
     }
 
-    fn text(&self, _: &Page) -> Text {
+    fn text(&self, page: &Page) -> Text {
         let candidate = &self.0.candidate;
         let done = if self.0.was_present {
             "was installed before"
@@ -102,9 +102,7 @@ impl Report for Done {
         };
         let mut text = Text::styled(Style::Strong, candidate.descriptor.label())
             .and(format!(" {what}: {done}{force} ({})", &candidate.digest[..12]));
-        for warning in &candidate.warnings {
-            text.line(Text::of(finding_line(warning)));
-        }
+        findings_text(&candidate.findings, page, &mut text);
         text
     }
 }

@@ -61,6 +61,23 @@ pub(crate) const fn option(limit: Limit) -> &'static str {
     }
 }
 
+/// The options that raise these limits, as they are typed, a space before each.
+pub(super) fn options(raised: &RaisedLimits) -> String {
+    const MIB: u64 = 1 << 20;
+    let options = raised.iter().map(|(limit, to)| {
+        let option = option(limit);
+        match limit {
+            Limit::Wall | Limit::CompileTime if to % 1_000 == 0 => format!(" {option} {}s", to / 1_000),
+            Limit::Wall | Limit::CompileTime => format!(" {option} {to}ms"),
+            Limit::Memory | Limit::ComponentSize | Limit::CompileMemory if to % MIB == 0 => {
+                format!(" {option} {}MiB", to / MIB)
+            }
+            Limit::Fuel | Limit::Memory | Limit::ComponentSize | Limit::CompileMemory => format!(" {option} {to}"),
+        }
+    });
+    options.collect()
+}
+
 /// Raised limits in a few words: `memory 128.0 MiB, wall 1.5 s`.
 pub(super) fn raised_words(raised: &RaisedLimits) -> String {
     let words = raised.iter().map(|(limit, to)| {
@@ -135,6 +152,24 @@ mod tests {
         assert_eq!(bounds(Limit::Wall), (250, 10_000));
         assert_eq!(bounds(Limit::CompileTime), (60_000, 600_000));
         assert_eq!(bounds(Limit::CompileMemory), (1 << 30, 8 << 30));
+    }
+
+    #[test]
+    fn raised_limits_can_be_typed_again() {
+        let raised: RaisedLimits = Limit::ALL
+            .map(|limit| (limit, Limits::CEILING.get(limit) - 1_001))
+            .into_iter()
+            .collect();
+        for raised in [
+            raised,
+            [(Limit::Memory, 32 << 20), (Limit::CompileTime, 300_000)]
+                .into_iter()
+                .collect(),
+        ] {
+            let words = format!("line{}", options(&raised));
+            let line = Line::try_parse_from(words.split(' ')).expect("options");
+            assert_eq!(line.limits.raised(), raised, "{words}");
+        }
     }
 
     #[test]

@@ -21,8 +21,9 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy ls
   runwarden policy ls --json | jq -r '.[] | select(.active) | .kind'";
 
-/// Installed policies and handlers, by kind and version, each with who signed it.
-pub(crate) struct Listing(Vec<(Held, Vec<Signer>)>);
+/// Installed policies and handlers, by kind and version, each with who signed it; and the digests of those that judge
+/// beside others.
+pub(crate) struct Listing(Vec<(Held, Vec<Signer>)>, Vec<String>);
 
 /// Lists.
 pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
@@ -44,7 +45,8 @@ pub(crate) fn execute(context: &Context) -> Outcome<Listing> {
         let its = its.map(|(_, signer)| signer.clone()).collect();
         (held, its)
     });
-    Ok(Listing(listed.collect()))
+    let shadows = host.store().shadows()?.into_iter();
+    Ok(Listing(listed.collect(), shadows.map(|shadow| shadow.digest).collect()))
 }
 
 impl Report for Listing {
@@ -57,6 +59,7 @@ impl Report for Listing {
                 "version": record.version,
                 "digest": record.digest,
                 "active": record.active,
+                "shadow": self.1.contains(&record.digest),
                 "in_use": record.in_use,
                 "live": held.live,
                 "ended": held.live.map(|live| record.in_use - live),
@@ -95,6 +98,8 @@ impl Report for Listing {
                 Text::of(format!("{}@{}", record.name, record.version)),
                 if record.active {
                     Text::styled(Style::Good, "yes")
+                } else if self.1.contains(&record.digest) {
+                    Text::styled(Style::Notice, "shadow")
                 } else {
                     Text::of("")
                 },

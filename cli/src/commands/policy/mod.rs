@@ -2,8 +2,10 @@
 
 mod activate;
 mod build;
+mod diff;
 mod export;
 mod find;
+mod findings;
 mod install;
 mod keygen;
 mod language;
@@ -13,11 +15,15 @@ mod matrix;
 mod migrate;
 mod new;
 mod offer;
+mod replay;
 mod rm;
 mod rollback;
+mod shadow;
 mod show;
 mod sign;
+mod tally;
 mod template;
+mod test;
 mod wit;
 
 use crate::app::report;
@@ -41,12 +47,16 @@ enum Command {
     Migrate(migrate::Args),
     Install(install::Args),
     Activate(activate::Args),
+    Diff(diff::Args),
+    Replay(replay::Args),
     Export(export::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
     Sign(sign::Args),
     New(new::Args),
     Build(build::Args),
+    Shadow(shadow::Args),
+    Test(test::Args),
     Wit(wit::Args),
 }
 
@@ -61,11 +71,15 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Migrate(args) => report(context, migrate::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
+        Command::Replay(args) => report(context, replay::execute(context, &args)),
+        Command::Diff(args) => report(context, diff::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
         Command::Sign(args) => report(context, sign::execute(&args)),
         Command::New(args) => report(context, new::execute(&args)),
         Command::Build(args) => report(context, build::execute(context, &args)),
+        Command::Shadow(args) => report(context, shadow::execute(context, &args)),
+        Command::Test(args) => report(context, test::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }

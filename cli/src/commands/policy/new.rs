@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Its name, and that of its directory: lower case, digits, `_` and `-`
     #[arg(value_name = "NAME")]
     name: String,
-    /// The language: toml, rust
+    /// The language: toml, rust, js, python, c
     #[arg(
         long = "lang",
         value_name = "LANG",
@@ -37,6 +37,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy new post                      # a table, which needs no compiler
   runwarden policy new post --lang rust
   runwarden policy new mail --lang rust --handler
+  runwarden policy new chat --lang js --handler
 
 The project builds as it is, with the tools of its language and nothing of Runwarden's to be fetched;
 its README says how to test, build, install and roll back.";
@@ -87,7 +88,8 @@ fn write(directory: &Path, files: &[File]) -> Outcome<()> {
     if std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(taken(directory));
     }
-    let unfinished = PathBuf::from(format!(".{}.new", directory.display()));
+    // A name of its own: what a killed one left is in nobody's way.
+    let unfinished = PathBuf::from(format!(".{}.new-{}", directory.display(), std::process::id()));
     std::fs::create_dir(&unfinished).map_err(|error| Failure::file("write", &unfinished, &error))?;
     let mut made = vec![unfinished.clone()];
     let written = fill(&unfinished, files, &mut made).and_then(|()| {

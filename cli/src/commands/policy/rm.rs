@@ -11,7 +11,7 @@ use crate::output::{Page, Report, Style, Text};
 
 /// Remove a policy or handler that nothing needs
 ///
-/// A policy is needed while it is active or an entity is pinned to it; a handler while a binding names it, or something
+/// A policy is needed while it is active, judges beside the active one, or an entity is pinned to it; a handler while a binding names it, or something
 /// that it is to tell of has not ended or is not yet told.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

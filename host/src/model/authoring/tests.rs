@@ -1,7 +1,7 @@
-//! Tables of what ships give what ships, and every mistake is told where it is.
+//! Tables of what ships give what ships. Every mistake that can be made has its words in the tests of the whole program.
 
 use super::{Problem, author};
-use crate::model::{Descriptor, Severity};
+use crate::model::Descriptor;
 
 /// A small table that is sound.
 const POST: &str = r#"
@@ -55,8 +55,7 @@ fn lines(problems: &[Problem]) -> String {
 #[track_caller]
 fn check(from: &str, to: &str, told: &[&str]) {
     assert!(POST.contains(from), "{from}");
-    let problems = author(&POST.replacen(from, to, 1)).map(|authored| authored.warnings);
-    let problems = problems.expect_err("it is wrong");
+    let problems = author(&POST.replacen(from, to, 1)).expect_err("it is wrong");
     assert_eq!(lines(&problems), told.join("\n"));
 }
 
@@ -74,13 +73,13 @@ fn a_table_of_what_ships_is_what_ships() {
     ];
     for (table, ships) in tables {
         let ships: Descriptor = serde_json::from_str(ships).expect("it ships");
-        pretty_assertions(&read(table), &ships);
+        same_lines(&read(table), &ships);
     }
 }
 
 /// Compares line by line, so that a failure shows the one that differs.
 #[track_caller]
-fn pretty_assertions(found: &Descriptor, expected: &Descriptor) {
+fn same_lines(found: &Descriptor, expected: &Descriptor) {
     let [found_lines, expected_lines] = [found, expected].map(|descriptor| format!("{descriptor:#?}"));
     for (found, expected) in found_lines.lines().zip(expected_lines.lines()) {
         assert_eq!(found, expected);
@@ -100,5 +99,32 @@ fn a_small_table_has_what_it_says_and_no_more() {
     assert_eq!(
         (&edge.required_patch[..], &edge.required_guards[..]),
         (&["reviewer".to_owned()][..], &["words".to_owned()][..])
+    );
+}
+
+#[test]
+fn a_place_is_a_line_and_a_character_of_it() {
+    check(
+        "\"draft\"\nsummary = \"Being written.\"",
+        "\"draft\"\nsummary = \"é\", x = 1",
+        &["8:14: unexpected key or value, expected newline, `#`"],
+    );
+    check(
+        "summary = \"Who read it.\"",
+        "summary = \"é\", x = 1",
+        &["25:44: `x` is no key of the field `reviewer`"],
+    );
+}
+
+#[test]
+fn what_is_told_of_a_text_is_told_at_once_and_in_its_order() {
+    let wrong = "from = \"drfat\"\nto = \"publshed\"";
+    check(
+        "from = \"draft\"\nto = \"published\"",
+        wrong,
+        &[
+            "17:8: status `drfat` is not declared: did you mean `draft`?",
+            "18:6: status `publshed` is not declared: did you mean `published`?",
+        ],
     );
 }

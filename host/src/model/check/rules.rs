@@ -114,14 +114,7 @@ pub(super) fn verdicts(descriptor: &Descriptor, findings: &mut Findings) {
     let unconditional = |row: &VerdictRow| {
         row.exit_codes.is_none() && row.signals.is_none() && row.causes.is_empty() && row.evidence.is_none()
     };
-    if let Some(index) = descriptor.verdicts.iter().position(unconditional) {
-        if index + 1 < descriptor.verdicts.len() {
-            findings.warn(
-                format!("verdicts[{index}]"),
-                "matches everything: the rows after it are never reached",
-            );
-        }
-    } else if descriptor.execution.is_some() {
+    if descriptor.execution.is_some() && !descriptor.verdicts.iter().any(unconditional) {
         findings.error(
             "verdicts",
             "the last row must match everything, so that every ending has a meaning",

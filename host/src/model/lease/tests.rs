@@ -823,6 +823,29 @@ fn a_kind_without_a_lease_rule_is_never_leased() {
 }
 
 #[test]
+fn whoever_puts_work_back_by_hand_between_two_attempts_does_not_wait_for_its_delay() {
+    let lifecycle = lifecycle("2.0.0");
+    let row = claimed(&lifecycle, &submitted(&lifecycle, None), "w1");
+    let failed = ended_at_once(&lifecycle, &row, 3, &exit(&lifecycle, 7)).unwrap();
+    let waits = written(&lifecycle, &row, &failed);
+    assert_eq!(stage_of(&waits), Some(Stage::Later));
+    let ada = Actor::new("operator", "ada");
+    let now = Transition::new("queued", Reason::code("run.queued.retry_due"), ada);
+    let ready = written(&lifecycle, &waits, &now);
+    assert_eq!(
+        (stage_of(&ready), ready.structural.next_attempt_at),
+        (Some(Stage::Ready), None)
+    );
+    // What was delayed from the beginning is where it is, and stays there.
+    let delayed = submitted(&lifecycle, Some(wall(500)));
+    let same = written(&lifecycle, &delayed, &now);
+    assert_eq!(
+        (stage_of(&same), same.structural.next_attempt_at),
+        (Some(Stage::Later), Some(wall(500)))
+    );
+}
+
+#[test]
 fn whoever_moves_held_work_by_hand_takes_it_from_its_holder_and_nobody_patches_a_lease() {
     for version in VERSIONS {
         let lifecycle = lifecycle(version);

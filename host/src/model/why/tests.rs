@@ -417,7 +417,7 @@ fn an_end_whose_verdict_asked_for_another_attempt_says_where_one_is_made() {
     };
     assert_eq!(
         fact(&told),
-        "its policy would, after 1m30s; submit it to the queue for that"
+        "its policy would, after 1m 30s; submit it to the queue for that"
     );
     assert!(
         told.next

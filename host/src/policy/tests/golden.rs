@@ -268,7 +268,7 @@ fn a_component_of_a_later_line_is_told_so_for_each_interface_in_plain_words() {
 #[test]
 fn a_component_of_a_later_version_of_the_line_loads() {
     let candidate = prepare(&renamed("every_part", "@0.1.0", "@0.1.9"), UNHURRIED, compile_here).unwrap();
-    assert_eq!(candidate.warnings, []);
+    assert_eq!(candidate.findings, []);
     assert!(candidate.inspected.exports("guard"));
 }
 
@@ -281,7 +281,7 @@ fn an_optional_interface_of_a_later_version_is_noted_and_never_asked() {
     );
     let candidate = prepare(&bytes, UNHURRIED, compile_here).unwrap();
     let notes: Vec<(&str, &str)> = candidate
-        .warnings
+        .findings
         .iter()
         .map(|finding| (finding.place.as_str(), finding.message.as_str()))
         .collect();

@@ -6,9 +6,20 @@ use super::guests::{UNHURRIED, fault, prepared, problems};
 use crate::policy::{InstallError, Limits, PolicyFault, compile_here, prepare};
 
 #[test]
-fn an_honest_guest_is_admitted_without_a_warning() {
+fn an_honest_guest_is_admitted_with_what_is_doubtful_about_it() {
     let candidate = prepared(Mode::Honest).unwrap();
-    assert_eq!(candidate.warnings, []);
+    assert!(candidate.errors().next().is_none());
+    let doubts: Vec<&str> = candidate
+        .findings
+        .iter()
+        .map(|finding| finding.place.as_str())
+        .collect();
+    assert_eq!(
+        doubts,
+        ["statuses[1]", "statuses[2]", "statuses[2]"],
+        "{:?}",
+        candidate.findings
+    );
     assert_eq!(candidate.descriptor.label(), "gadget@1.0.0");
 }
 

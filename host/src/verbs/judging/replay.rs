@@ -27,8 +27,8 @@ const PAGE: usize = 512;
 /// Who judges.
 #[derive(Clone, Copy, Debug)]
 pub enum Tried<'a> {
-    /// A component that need not be installed.
-    Bytes(&'a [u8]),
+    /// A component that need not be installed, with the limits that are raised for it.
+    Bytes(&'a [u8], &'a RaisedLimits),
     /// The installed component of this digest.
     Installed(&'a str),
 }
@@ -87,8 +87,8 @@ pub fn replay(host: &Host, replaying: &Replaying<'_>) -> Result<Replayed, Error>
 /// The policy that is tried, as one that judges.
 fn judge(host: &Host, tried: Tried<'_>) -> Result<Judge, Error> {
     let (selected, has_verdict) = match tried {
-        Tried::Bytes(bytes) => {
-            let candidate = examine(host, bytes, &RaisedLimits::default())?;
+        Tried::Bytes(bytes, raised) => {
+            let candidate = examine(host, bytes, raised)?;
             let has_verdict = candidate.inspected.exports("execution");
             (host.policies().take_in(&candidate)?, has_verdict)
         }

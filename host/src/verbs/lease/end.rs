@@ -216,6 +216,10 @@ fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) 
     if let Some(summary) = run.reason.summary.as_ref().filter(|_| is_failure) {
         fields.insert("error_detail".to_owned(), json!(summary));
     }
+    if run.policy.digest == row.entity.policy.digest {
+        // One policy, one vocabulary: what its verdict found, and what its program reported, is true of the row.
+        fields.extend(run.fields.clone());
+    }
     fields.insert("invocation_id".to_owned(), json!(run.reference.id));
     fields.retain(|name, _| row.lifecycle.field(name).is_some());
     let (ending, ended) = seen;
@@ -302,15 +306,7 @@ fn by_fields(run: &Entity) -> (Ending, Ended) {
         (None, Some(signal)) => Ended::Signalled(signal),
         (None, None) => Ended::Unobserved,
     };
-    let ending = match lease.cause.as_deref().and_then(Cause::from_word) {
-        Some(Cause::Kill) => Ending::Killed,
-        Some(Cause::Timeout) => Ending::TimedOut,
-        Some(Cause::Hangup) => Ending::HungUp,
-        Some(Cause::Oom) => Ending::OutOfMemory,
-        Some(Cause::HostRestarted) => Ending::HostRestarted,
-        Some(Cause::Exit | Cause::Signal | Cause::Unobserved) => Ending::Natural,
-        // It has ended without a process: somebody ended it.
-        None => Ending::Killed,
-    };
-    (ending, ended)
+    // What has ended without a process was ended by somebody.
+    let cause = lease.cause.as_deref().and_then(Cause::from_word).unwrap_or(Cause::Kill);
+    (cause.ending(), ended)
 }

@@ -3,17 +3,22 @@
 //! Each language has a file: what its projects are known by, the templates of a new one, and what builds one. What is
 //! common to them is in [`super::new`] and [`super::build`].
 
+mod c;
+mod javascript;
+mod project;
+mod python;
 mod rust;
 mod toml;
 mod tool;
 
 use std::path::Path;
 
-use runwarden_host::model::Descriptor;
+use runwarden_host::model::{Descriptor, RaisedLimits};
 
 use super::template::Source;
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
+use crate::output::Output;
 
 /// A language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -22,6 +27,13 @@ pub(super) enum Language {
     Toml,
     /// Rust.
     Rust,
+    /// JavaScript.
+    #[value(name = "js")]
+    JavaScript,
+    /// Python.
+    Python,
+    /// C.
+    C,
 }
 
 /// What a component is.
@@ -51,13 +63,16 @@ pub(super) struct Table {
 
 impl Language {
     /// Every language.
-    const ALL: [Self; 2] = [Self::Toml, Self::Rust];
+    const ALL: [Self; 5] = [Self::Toml, Self::Rust, Self::JavaScript, Self::Python, Self::C];
 
     /// The file by which a project of this language is known.
     const fn mark(self) -> &'static str {
         match self {
             Self::Toml => toml::MARK,
             Self::Rust => rust::MARK,
+            Self::JavaScript => javascript::MARK,
+            Self::Python => python::MARK,
+            Self::C => c::MARK,
         }
     }
 
@@ -71,14 +86,32 @@ impl Language {
             (Self::Toml, Part::Handler) => Err(toml::no_handler()),
             (Self::Rust, Part::Policy) => Ok(rust::POLICY),
             (Self::Rust, Part::Handler) => Ok(rust::HANDLER),
+            (Self::JavaScript, Part::Policy) => Ok(javascript::POLICY),
+            (Self::JavaScript, Part::Handler) => Ok(javascript::HANDLER),
+            (Self::Python, Part::Policy) => Ok(python::POLICY),
+            (Self::Python, Part::Handler) => Ok(python::HANDLER),
+            (Self::C, Part::Policy) => Ok(c::POLICY),
+            (Self::C, Part::Handler) => Ok(c::HANDLER),
         }
     }
 
-    /// Builds the project in a directory. What a tool of the language says goes to standard error as it comes.
-    pub(super) fn build(self, project: &Path) -> Outcome<Built> {
+    /// Builds the project in a directory. What a tool of the language says goes to standard error as it comes, and so does
+    /// what is started, where it is more than one.
+    pub(super) fn build(self, project: &Path, output: &Output) -> Outcome<Built> {
         match self {
             Self::Toml => toml::build(project),
             Self::Rust => rust::build(project),
+            Self::JavaScript => javascript::build(project, output),
+            Self::Python => python::build(project, output),
+            Self::C => c::build(project, output),
+        }
+    }
+
+    /// Limits that components of this language do not keep, and how far they go beyond.
+    pub(super) fn raised(self) -> RaisedLimits {
+        match self {
+            Self::Python => python::raised(),
+            Self::Toml | Self::Rust | Self::JavaScript | Self::C => RaisedLimits::default(),
         }
     }
 

@@ -68,6 +68,7 @@ fn told(file: &str, problem: &Problem) -> String {
     let doubt = match severity {
         Severity::Error => "",
         Severity::Warning => "warning: ",
+        Severity::Note => "note: ",
     };
     format!("{file}:{line}:{column}: {doubt}{message}")
 }

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
+use crate::output::{Output, Style, Text};
 
 /// A program that builds projects, and where it comes from.
 pub(super) struct Tool {
@@ -35,6 +36,18 @@ impl Tool {
         Ok(output.stdout)
     }
 
+    /// Says what is started, and runs it to its end; all it says goes to standard error as it comes.
+    ///
+    /// # Errors
+    /// As [`Tool::answer`].
+    pub(super) fn run(&self, command: &mut Command, output: &Output) -> Outcome<()> {
+        let words = [command.get_program()].into_iter().chain(command.get_args());
+        let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+        output.note(&Text::styled(Style::Dim, format!("$ {}", words.join(" "))));
+        let status = command.stdout(std::io::stderr()).stderr(Stdio::inherit()).status();
+        self.judged(status.map_err(|error| self.not_started(&error))?)
+    }
+
     fn not_started(&self, error: &std::io::Error) -> Failure {
         let program = self.program;
         if error.kind() == ErrorKind::NotFound {
@@ -54,4 +67,27 @@ impl Tool {
         };
         Err(Failure::new(Exit::UNUSABLE, "build_failed", message))
     }
+}
+
+const PYTHON: Tool = Tool {
+    program: "python3",
+    install: "install Python 3 with venv: apt-get install python3-venv",
+};
+
+const PIP: Tool = Tool {
+    program: ".venv/bin/pip",
+    install: "remove .venv to have it made again",
+};
+
+/// The project's own virtual environment with what its requirements.txt names: made where it is not there.
+pub(super) fn environment(project: &Path, output: &Output) -> Outcome<()> {
+    const READY: &str = ".venv/ready";
+    if project.join(READY).exists() {
+        return Ok(());
+    }
+    PYTHON.run(&mut PYTHON.command(project, &["-m", "venv", ".venv"]), output)?;
+    let arguments = ["install", "--quiet", "--requirement", "requirements.txt"];
+    PIP.run(&mut PIP.command(project, &arguments), output)?;
+    let ready = project.join(READY);
+    std::fs::write(&ready, []).map_err(|error| Failure::file("write", &ready, &error))
 }
