@@ -184,12 +184,13 @@ impl Answer<'_> {
     }
 
     pub(super) fn reported(&self, fault: &Reported) -> PolicyFault {
-        let (code, message) = (line(&fault.code), line(&fault.message));
+        let said = |words: &str, otherwise: &str| line(if words.is_empty() { otherwise } else { words });
         PolicyFault::Reported {
             policy: self.policy.to_owned(),
             function: self.function,
-            code,
-            message,
+            code: said(&fault.code, "no code"),
+            message: said(&fault.message, "it does not say why"),
+            hint: fault.hint.as_deref().map(line),
         }
     }
 

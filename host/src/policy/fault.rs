@@ -83,6 +83,8 @@ pub enum PolicyFault {
         code: String,
         /// Its words.
         message: String,
+        /// What its author would do.
+        hint: Option<String>,
     },
     /// It could not be compiled or linked.
     #[error("component `{policy}` cannot be loaded: {why}")]

@@ -81,9 +81,13 @@ pub fn inspect(bytes: &[u8], limits: Limits) -> Result<Inspected, InstallError> 
         let message = "not WebAssembly: build the policy for wasm32 first (a text file or a native library is none)";
         return Err(InstallError::problem("header", message));
     }
-    if !Parser::is_component(bytes) {
+    if Parser::is_core_wasm(bytes) {
         let message =
             "a core module, not a component: link it with `wasm-component-ld`, or run `wasm-tools component new`";
+        return Err(InstallError::problem("header", message));
+    }
+    if !Parser::is_component(bytes) {
+        let message = "WebAssembly of a version that this runwarden does not know, or the file is cut short";
         return Err(InstallError::problem("header", message));
     }
     let mut validator = Validator::new_with_features(WasmFeatures::default());

@@ -70,13 +70,11 @@ impl Line {
         }
     }
 
-    /// The line of a version such as `0.1.3`; none when this host does not speak it.
+    /// The line of a version such as `0.1.3`; none when this host does not speak it. A prerelease is of no line.
     pub(super) fn of_version(version: &str) -> Option<Self> {
-        let is_of = |line: &Self| {
-            let rest = version.strip_prefix(line.version());
-            rest.is_some_and(|rest| rest.starts_with('.'))
-        };
-        Self::ALL.into_iter().find(is_of)
+        let (line, patch) = version.rsplit_once('.')?;
+        let is_number = !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit());
+        Self::ALL.into_iter().find(|known| is_number && known.version() == line)
     }
 
     /// The line that a component speaks; none when this host does not speak it.
@@ -95,5 +93,31 @@ impl Line {
     pub(super) fn all_in_words() -> String {
         let words = Self::ALL.map(|line| format!("{}.x", line.version()));
         words.join(" and ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_its_releases_and_nothing_that_looks_like_one() {
+        for version in ["0.1.0", "0.1.9", "0.1.10"] {
+            assert_eq!(Line::of_version(version), Some(Line::V0_1), "{version}");
+        }
+        for version in [
+            "",
+            "0.1",
+            "0.1.",
+            "0.1.0-rc.1",
+            "0.1.0.0",
+            "0.10.0",
+            "0.2.0",
+            "1.0.0",
+            "0.1.x",
+            "10.1.0",
+        ] {
+            assert_eq!(Line::of_version(version), None, "{version}");
+        }
     }
 }

@@ -16,6 +16,8 @@ pub(super) type Called<T> = Result<Answered<T>, PolicyFault>;
 pub(super) struct Reported {
     pub(super) code: String,
     pub(super) message: String,
+    /// What its author would do.
+    pub(super) hint: Option<String>,
 }
 
 /// A guard's answer.

@@ -1,5 +1,8 @@
-//! Components for tests: the hostile one in every mode, and the examples.
+//! Components for tests: the hostile one in every mode, the corpus around it, and the examples.
 
+mod corpus;
+
+pub use corpus::{Asked, Case, Stub, WASI_INTERFACES, World, corpus, sections};
 pub use runwarden_guest_hostile::{MARKER, Mode};
 
 #[expect(unreachable_pub, reason = "written by the build script")]
@@ -24,6 +27,9 @@ pub const STRICT_PLAY: &[u8] = bytes::STRICT_PLAY;
 
 /// The example `two-person-approval` as a component.
 pub const TWO_PERSON_APPROVAL: &[u8] = bytes::TWO_PERSON_APPROVAL;
+
+/// The example of tickets in Rust as a component.
+pub const TICKET: &[u8] = bytes::TICKET;
 
 /// The kit's example of a policy with every optional part as a component.
 pub const REVIEW: &[u8] = bytes::REVIEW;

@@ -221,7 +221,7 @@ fn a_policy_that_is_not_installed_is_not_loadable() {
     };
     assert!(installed.policies.lifecycle(&nowhere.digest).unwrap().is_none());
     assert!(installed.policies.installed(&nowhere.digest).unwrap().is_none());
-    let fault = installed.assess_under(Mode::Honest, &nowhere);
+    let fault = installed.assess_under(&nowhere);
     assert!(matches!(fault, Err(PolicyFault::NotLoadable { policy, .. }) if policy == "gadget@9.0.0"));
 }
 

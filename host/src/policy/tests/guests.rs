@@ -1,18 +1,20 @@
 //! Installed guests, and what they are asked.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use runwarden_test_guests::{Mode, hostile};
 use serde_json::json;
 
+use super::compiled::compiled;
 use super::fake::Components;
 use crate::model::{
-    Actor, Create, Entity, Fields, Health, Lifecycle, Outcome, PolicyPin, ProcessSeen, Reason, Signs, Timestamp, create,
+    Actor, Create, Described, Entity, Fields, Health, Lifecycle, Outcome, PolicyPin, ProcessSeen, Reason, Signs,
+    Timestamp, create,
 };
 use crate::policy::{
     Candidate, GuardRequest, HealthRequest, InstallError, Judged, Limits, Policies, PolicyFault, Surroundings,
-    VerdictRequest, compile_here, prepare,
+    VerdictRequest, prepare,
 };
 
 /// The limits, with time for a machine that does much else: fuel decides, and says the same however busy it is.
@@ -23,12 +25,12 @@ pub(super) const UNHURRIED: Limits = Limits {
 
 /// What `prepare` made of the hostile guest in a mode.
 pub(super) fn prepared(mode: Mode) -> Result<Candidate, InstallError> {
-    prepare(&hostile(mode), UNHURRIED, compile_here)
+    prepare(&hostile(mode), UNHURRIED, compiled)
 }
 
 /// The place and message of every problem; a fault is not among them.
 pub(super) fn problems(bytes: &[u8]) -> Vec<(String, String)> {
-    match prepare(bytes, UNHURRIED, compile_here) {
+    match prepare(bytes, UNHURRIED, compiled) {
         Err(InstallError::Unusable(findings)) => findings.into_iter().map(|f| (f.place, f.message)).collect(),
         other => panic!("{other:?}"),
     }
@@ -36,7 +38,7 @@ pub(super) fn problems(bytes: &[u8]) -> Vec<(String, String)> {
 
 /// The fault of a check that failed in a call.
 pub(super) fn fault(bytes: &[u8], limits: Limits) -> PolicyFault {
-    match prepare(bytes, limits, compile_here) {
+    match prepare(bytes, limits, compiled) {
         Err(InstallError::Fault(fault)) => fault,
         other => panic!("{other:?}"),
     }
@@ -54,22 +56,30 @@ impl Installed {
     }
 
     pub(super) fn within(modes: &[Mode], limits: Limits) -> Self {
+        let components = modes.iter().map(|mode| (digest(*mode), hostile(*mode)));
+        Self::of(components.collect(), limits)
+    }
+
+    /// Components by their digests, whatever they are, as if they had said of themselves what the honest guest says.
+    pub(super) fn of(components: Vec<(String, Vec<u8>)>, limits: Limits) -> Self {
         static HONEST: OnceLock<String> = OnceLock::new();
         let honest = HONEST.get_or_init(|| prepared(Mode::Honest).unwrap().descriptor.canonical());
-        let mut store = Components::default();
-        for mode in modes {
-            store.add(&digest(*mode), honest, hostile(*mode));
-        }
-        let cache = tempfile::tempdir().unwrap();
+        let (store, cache) = (Components::default(), tempfile::tempdir().unwrap());
+        let policies = store.installed(components, honest, (cache.path(), limits));
         Self {
-            policies: Policies::new(Arc::new(store.into_store()), cache.path(), limits),
+            policies,
             _cache: cache,
         }
     }
 
     /// Asks the guard of a mode whether a gadget may be held.
     pub(super) fn guard(&self, mode: Mode) -> Result<Option<(String, String)>, PolicyFault> {
-        let entity = self.gadget(mode);
+        self.guard_under(&pin(mode))
+    }
+
+    /// Asks the guard of a pinned policy.
+    pub(super) fn guard_under(&self, pin: &PolicyPin) -> Result<Option<(String, String)>, PolicyFault> {
+        let entity = self.gadget(pin);
         let nothing = Fields::new();
         let asked = GuardRequest {
             entity: &entity,
@@ -81,12 +91,17 @@ impl Installed {
             overridden: false,
             surroundings: &Surroundings::default(),
         };
-        self.policies.guard(&pin(mode), asked)
+        self.policies.guard(pin, asked)
     }
 
     /// Asks the verdict function of a mode what exit code 7 means.
     pub(super) fn verdict(&self, mode: Mode) -> Result<Judged, PolicyFault> {
-        let entity = self.gadget(mode);
+        self.verdict_under(&pin(mode))
+    }
+
+    /// Asks the verdict function of a pinned policy.
+    pub(super) fn verdict_under(&self, pin: &PolicyPin) -> Result<Judged, PolicyFault> {
+        let entity = self.gadget(pin);
         let by_table = Outcome {
             status: "spoiled".to_owned(),
             code: "gadget.spoiled.bad".to_owned(),
@@ -109,17 +124,17 @@ impl Installed {
             of_row: None,
             surroundings: &Surroundings::default(),
         };
-        self.policies.verdict(&pin(mode), &asked)
+        self.policies.verdict(pin, &asked)
     }
 
     /// Asks the health function of a mode.
     pub(super) fn assess(&self, mode: Mode) -> Result<Health, PolicyFault> {
-        self.assess_under(mode, &pin(mode))
+        self.assess_under(&pin(mode))
     }
 
-    /// Asks the health function of a pinned policy about a gadget of a mode.
-    pub(super) fn assess_under(&self, mode: Mode, pin: &PolicyPin) -> Result<Health, PolicyFault> {
-        let entity = self.gadget(mode);
+    /// Asks the health function of a pinned policy.
+    pub(super) fn assess_under(&self, pin: &PolicyPin) -> Result<Health, PolicyFault> {
+        let entity = self.gadget(pin);
         let signs = Signs {
             process: ProcessSeen::Alive,
             last_activity_at: Timestamp::from_ms(1_000),
@@ -136,11 +151,18 @@ impl Installed {
         self.policies.assess(pin, asked)
     }
 
-    fn gadget(&self, mode: Mode) -> Entity {
-        let lifecycle: Arc<Lifecycle> = self.policies.lifecycle(&digest(mode)).unwrap().unwrap();
+    /// An entity as the honest guest has it; which policy it is pinned to, no call looks at.
+    fn gadget(&self, pin: &PolicyPin) -> Entity {
+        static HONEST: OnceLock<Lifecycle> = OnceLock::new();
+        let lifecycle = HONEST.get_or_init(|| {
+            let Described::Policy(descriptor) = prepared(Mode::Honest).unwrap().descriptor else {
+                panic!("the guest is a policy")
+            };
+            Lifecycle::new(*descriptor)
+        });
         let mut command = Create::new("gadget", "g1", Actor::new("system", "test"));
         command.reason.code = "gadget.working.made".to_owned();
-        let new = create(&lifecycle, &pin(mode), &command, "store", Timestamp::from_ms(1_000)).unwrap();
+        let new = create(lifecycle, pin, &command, "store", Timestamp::from_ms(1_000)).unwrap();
         let mut entity = new.entity;
         entity.set_field("note", &json!("new"));
         entity
@@ -153,10 +175,15 @@ pub(super) fn digest(mode: Mode) -> String {
 }
 
 fn pin(mode: Mode) -> PolicyPin {
+    pin_to(digest(mode))
+}
+
+/// The pin of gadgets under the component of a digest.
+pub(super) fn pin_to(digest: String) -> PolicyPin {
     PolicyPin {
         name: "gadget".to_owned(),
         version: "1.0.0".to_owned(),
-        digest: digest(mode),
+        digest,
         parameters: Fields::new(),
     }
 }

@@ -1,20 +1,21 @@
 //! Handlers: those that ship, and one that misbehaves in every way. Each fails its own call, and nothing else.
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use runwarden_test_guests::{Mode, hostile_handler};
 use serde_json::{Value, json};
 
+use super::compiled::compiled;
 use super::fake::Components;
 use super::guests::{digest, fault, problems};
 use crate::model::{BoundHandler, Destination, EventFilter, Layer, PlannedDispatch, TIMEOUT_DEFAULT, Transport};
-use crate::policy::{Limits, Policies, PolicyFault, compile_here, prepare};
+use crate::policy::{Limits, Policies, PolicyFault, prepare};
 
 /// More than any plan takes, on a machine that is as busy as it may be.
 const LONG: Duration = Duration::from_secs(60);
 
-struct Installed {
+pub(super) struct Installed {
     policies: Policies,
     _cache: tempfile::TempDir,
 }
@@ -29,25 +30,41 @@ impl Installed {
     }
 
     fn within(modes: &[Mode], limits: Limits) -> Self {
-        let candidate = prepare(&hostile_handler(Mode::Honest), Limits::DEFAULT, compile_here).unwrap();
-        let descriptor = candidate.descriptor.canonical();
+        let components = modes.iter().map(|mode| (digest(*mode), hostile_handler(*mode)));
+        Self::of(components.collect(), limits)
+    }
+
+    /// Components by their digests, whatever they are, as if they had said of themselves what the honest handler says.
+    pub(super) fn of(components: Vec<(String, Vec<u8>)>, limits: Limits) -> Self {
+        static HONEST: OnceLock<String> = OnceLock::new();
+        let honest = HONEST.get_or_init(|| {
+            let candidate = prepare(&hostile_handler(Mode::Honest), Limits::DEFAULT, compiled).unwrap();
+            candidate.descriptor.canonical()
+        });
         let mut store = Components::default();
-        for mode in modes {
-            store.add(&digest(*mode), &descriptor, hostile_handler(*mode));
-        }
         for bundled in runwarden_bundled::HANDLERS.iter().chain(runwarden_bundled::POLICIES) {
             store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
         }
         store.add("damaged", "{}", Vec::new());
         let cache = tempfile::tempdir().unwrap();
+        let policies = store.installed(components, honest, (cache.path(), limits));
         Self {
-            policies: Policies::new(Arc::new(store.into_store()), cache.path(), limits),
+            policies,
             _cache: cache,
         }
     }
 
     fn plan(&self, mode: Mode) -> Result<Vec<PlannedDispatch>, PolicyFault> {
-        self.policies.plan(&gong(mode), &envelope(), LONG)
+        self.plan_by(digest(mode))
+    }
+
+    /// Asks the handler of a digest.
+    pub(super) fn plan_by(&self, digest: String) -> Result<Vec<PlannedDispatch>, PolicyFault> {
+        let handler = BoundHandler {
+            digest,
+            ..gong(Mode::Honest)
+        };
+        self.policies.plan(&handler, &envelope(), LONG)
     }
 
     /// Why the answer of a mode cannot be used.
@@ -257,7 +274,7 @@ fn an_envelope_that_is_not_complete_is_told_to_nobody() {
 
 #[test]
 fn a_handler_is_admitted_as_one_and_its_problems_are_told_in_their_places() {
-    let candidate = prepare(&hostile_handler(Mode::Honest), Limits::DEFAULT, compile_here).unwrap();
+    let candidate = prepare(&hostile_handler(Mode::Honest), Limits::DEFAULT, compiled).unwrap();
     assert_eq!(
         (candidate.descriptor.kind(), candidate.descriptor.label()),
         ("handler", "gong@1.0.0".to_owned())

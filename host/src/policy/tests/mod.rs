@@ -8,6 +8,9 @@
 mod bundled;
 mod cache;
 mod calls;
+mod compiled;
+mod corpus;
+mod damage;
 mod determinism;
 mod fake;
 mod golden;
@@ -16,5 +19,6 @@ mod handlers;
 mod health;
 mod install;
 mod limits;
+mod random;
 mod shapes;
 mod sources;

@@ -62,6 +62,7 @@ fn reported(fault: shared::Fault) -> Reported {
     Reported {
         code: fault.code,
         message: fault.message,
+        hint: fault.hint,
     }
 }
 
