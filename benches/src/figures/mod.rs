@@ -12,6 +12,7 @@ mod fill;
 mod growth;
 mod guard;
 mod idle;
+mod isolation;
 mod memory;
 mod notices;
 mod ping;
@@ -37,6 +38,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
     ("plan", plan::figure),
+    ("isolation", isolation::figure),
     ("transitions", transitions::figure),
     ("notices", notices::figure),
     ("deliveries", deliveries::figure),
