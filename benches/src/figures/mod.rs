@@ -12,6 +12,7 @@ mod fill;
 mod growth;
 mod guard;
 mod idle;
+mod isolation;
 mod memory;
 mod notices;
 mod ping;
@@ -38,6 +39,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
     ("plan", plan::figure),
+    ("isolation", isolation::figure),
     ("transitions", transitions::figure),
     ("replay", replay::figure),
     ("notices", notices::figure),
