@@ -35,7 +35,13 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
             Ok(())
         })
     };
-    let floor = || measured(rows, || read(&host).map(|rows| drop(black_box(rows))));
+    let floor = || {
+        measured(rows, || {
+            read(&host).map(|rows| {
+                black_box(rows);
+            })
+        })
+    };
     let (ours, floor) = interleave(effort.choose(3, 7), ours, floor)?;
     let rate = |samples: &[Sample]| format!("{:.0}/s", 1.0 / median(samples.iter().map(Sample::each)));
     let each = |samples: &[Sample]| time(median(samples.iter().map(Sample::each_cpu)));
