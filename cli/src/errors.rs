@@ -1,13 +1,13 @@
 //! What users and scripts learn of a failure: the one place where errors become a code, words and hints.
 
-use runwarden_host::model::{Finding, Limit};
+use runwarden_host::model::Finding;
 use runwarden_host::policy::{InstallError, PolicyFault};
 use runwarden_host::provenance::Untrusted;
 use runwarden_host::store::StoreError;
 use runwarden_host::{Error, Use};
 use serde_json::{Value, json};
 
-use crate::commands::policy::limits::option;
+use crate::advice;
 use crate::exit::Exit;
 
 /// A command that failed: nothing it was to do was done, unless its message says so.
@@ -209,30 +209,20 @@ fn of_fault(fault: &PolicyFault, said: String) -> Failure {
     match fault {
         PolicyFault::Store { source, .. } => of_store(source, said),
         _ => {
-            let failure = Failure::new(Exit::REJECTED, "policy_fault", said)
-                .hint("`runwarden policy rollback KIND` puts the policy before it back in force");
-            raising(fault.limit()).into_iter().fold(failure, Failure::hint)
+            let failure = Failure::new(Exit::REJECTED, "policy_fault", said);
+            advice::on_call(fault).into_iter().fold(failure, Failure::hint)
         }
     }
 }
 
-/// How a limit is raised for the component that reached it.
-fn raising(limit: Option<Limit>) -> Option<String> {
-    let option = option(limit?);
-    Some(format!(
-        "if you trust it with more, `runwarden policy install FILE {option} …` raises that for this component alone"
-    ))
-}
-
 fn of_install(error: &InstallError, said: String) -> Failure {
     let failure = Failure::new(Exit::UNUSABLE, "unusable", said);
-    let failure = raising(error.limit()).into_iter().fold(failure, Failure::hint);
+    let failure = advice::on_install(error).into_iter().fold(failure, Failure::hint);
     match error {
         InstallError::TooLarge { .. } => failure,
         InstallError::Unusable(findings) => findings
             .iter()
-            .fold(failure, |failure, finding| failure.cause(finding_line(finding)))
-            .hint("`runwarden policy wit DIR` writes the interfaces to build against"),
+            .fold(failure, |failure, finding| failure.cause(finding_line(finding))),
         InstallError::Fault(fault) => failure.cause(fault.to_string()).caused_by(fault),
     }
 }

@@ -1,5 +1,6 @@
 //! The `runwarden` command: arguments in, reports out.
 
+mod advice;
 mod app;
 mod args;
 mod commands;

@@ -64,6 +64,8 @@ fn a_key_is_private_and_never_overwritten() {
         public.starts_with("untrusted comment: signify public key\nRW"),
         "{public}"
     );
+    home.done(&["policy", "keygen", "bob.sec"]);
+    assert!(home.path("bob.pub").exists() && !home.path("bob.sec.pub").exists());
     // Either form of the key is understood.
     trusting(&home, "ann", &key);
     sign(&home, "ann.key");

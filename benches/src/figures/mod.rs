@@ -12,6 +12,7 @@ mod fill;
 mod growth;
 mod guard;
 mod idle;
+mod isolation;
 mod memory;
 mod notices;
 mod ping;
@@ -19,6 +20,7 @@ mod plan;
 mod queued;
 mod raw;
 mod renewals;
+mod replay;
 mod size;
 mod start;
 mod stop;
@@ -37,7 +39,9 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("decide", decide::figure),
     ("guard", guard::figure),
     ("plan", plan::figure),
+    ("isolation", isolation::figure),
     ("transitions", transitions::figure),
+    ("replay", replay::figure),
     ("notices", notices::figure),
     ("deliveries", deliveries::figure),
     ("written", written::figure),

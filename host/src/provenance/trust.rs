@@ -149,6 +149,22 @@ mod tests {
         assert_eq!(PublicKey::from_setting(&theirs.to_setting()), Some(theirs));
     }
 
+    /// Made by `signify -G -n` and `signify -S`, version 31.
+    #[test]
+    fn what_signify_made_is_understood() {
+        const PUBLIC: &str = "RWSkF6NkJy/v+Xc2nF8dFMihoq+/3DU2ixbHLFQCkdXFoxhKBMM3coB+";
+        const SECRET: &str = "untrusted comment: signify secret key\n\
+            RWRCSwAAAACkeeO1B2Y2qzJqLqti8mQwqmWs6j4qOHukF6NkJy/v+Xap/WY0LF62u9jduZ06z3ssHMMG6b6J2xhRgPfsOG2WdzacXx0UyKGir7/cNTaLFscsVAKR1cWjGEoEwzdygH4=\n";
+        const SIGNATURE: &str = "untrusted comment: verify with k.pub\n\
+            RWSkF6NkJy/v+fQq3ub6bshLarT4QiI1qKWjJZ4lmnTT8xdymWKTnnF4KbZmA/tDn1fTDZQxUQgy1mkWxNzD8UudKMuM7YpejAA=\n";
+        let public = PublicKey::from_setting(&format!("ed25519:{PUBLIC}")).unwrap();
+        let signature = Signature::from_file(SIGNATURE).unwrap();
+        let counting = trusting("bob", public).verify(BYTES, &[signature]);
+        assert_eq!(counting, Ok(vec![(public, signature)]));
+        let secret = SecretKey::from_file(SECRET).unwrap();
+        assert_eq!((secret.public(), secret.sign(BYTES)), (public, signature));
+    }
+
     #[test]
     fn what_is_no_key_or_signature_is_told_as_such() {
         let key = SecretKey::from_seed([7; 32]);

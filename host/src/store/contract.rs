@@ -1,6 +1,7 @@
 //! The promises of [`Store`], as checks that every implementation passes.
 #![expect(clippy::unwrap_used, reason = "checks panic when a promise is broken")]
 
+mod judging;
 mod outbox;
 mod queue;
 mod schedules;
@@ -76,6 +77,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
     ];
     for promise in promises
         .into_iter()
+        .chain(judging::PROMISES)
         .chain(outbox::PROMISES)
         .chain(queue::PROMISES)
         .chain(waiting::PROMISES)

@@ -342,7 +342,10 @@ impl State {
             .entities
             .get(&change.after.row)
             .filter(|found| found.version == change.expected_version);
-        let fits = current.filter(|_| key.as_ref().is_none_or(|(place, _)| !self.keys.contains_key(place)));
+        let shadow = self.shadows.get(&change.after.reference.kind);
+        let is_judged = effects.shadow.fits(shadow.map(|shadow| shadow.digest.as_str()));
+        let fits =
+            current.filter(|_| is_judged && key.as_ref().is_none_or(|(place, _)| !self.keys.contains_key(place)));
         let Some(before) = fits.cloned() else {
             let found = self.by_id(&change.after.reference.id).cloned().map(Box::new);
             return Ok(Step::WroteNothing(Applied::Lost(found)));
@@ -360,7 +363,7 @@ impl State {
             self.note_health(health);
         }
         self.record(&change.admin);
-        if let Some(judged) = &effects.judged {
+        if let Some(judged) = effects.shadow.judged() {
             self.count_judged(judged);
         }
         self.update_runtimes(&effects.runtimes);

@@ -24,7 +24,7 @@ mod sqlite;
 pub use error::StoreError;
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{FaultyStore, PlannedFault, When};
-pub use judging::{Judged, JudgedCounts, Judging, PageBack, Shadow};
+pub use judging::{Judged, JudgedCounts, Judging, PageBack, Shadow, ShadowSeen};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
@@ -66,7 +66,7 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     /// Applies a decided change: compare-and-set on the version, history, event, audit rows, key and runtime rows in
     /// one commit. Nothing is written unless the answer is [`Applied::Written`]. What is fixed at creation (kind, id,
     /// name, tags, lineage, notify settings, creation time) stays whatever the change says; the policy pin may move.
-    /// A key that was used before is a lost race. A row of a queue that is paused or full is not taken. An end is told to
+    /// A key that was used before is a lost race, and so is a change that the shadow of its kind has not judged. A row of a queue that is paused or full is not taken. An end is told to
     /// whoever waits for it, unless a successor takes its place.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HeldLease, Judged, NoRoom, Successor};
+use super::{HeldLease, NoRoom, ShadowSeen, Successor};
 
 use crate::model::{
     AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, RaisedLimits, Reference, Runtime, RuntimeState,
@@ -65,8 +65,8 @@ pub struct EffectSet {
     pub destination: Option<DestinationHealth>,
     /// The attempt that follows this one, if the change ends it.
     pub successor: Option<Successor>,
-    /// What a shadow said of the same command.
-    pub judged: Option<Judged>,
+    /// Whether a shadow judged the same command.
+    pub shadow: ShadowSeen,
 }
 
 /// A write to one runtime row; what is none stays.

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Successor, Work, Worker,
+    Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, ShadowSeen, Store, StoreError, Successor,
+    Work, Worker,
 };
 use crate::model::{
     Actor, AdminEvent, Change, Containment, Destination, Dispatch, DurationMs, Entity, Event, EventId, Fields,
@@ -212,7 +213,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         runtimes: Vec::new(),
         destination: None,
         successor: None,
-        judged: None,
+        shadow: ShadowSeen::Unasked,
     }
 }
 

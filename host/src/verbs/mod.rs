@@ -49,7 +49,7 @@ pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
-pub use examine::{COMPILE_REFUSED, compile_bounded, examine, examine_on_trial, limits_for};
+pub use examine::{COMPILE_REFUSED, compile_bounded, examine, examine_made, examine_on_trial, limits_for};
 pub use finish::finish;
 pub use health::{health, health_if_open};
 pub use judging::{

@@ -32,6 +32,18 @@ fn every_session_of_an_example_goes_as_its_readme_shows_it() {
     }
 }
 
+#[test]
+fn every_case_of_an_example_comes_to_what_it_says() {
+    let home = Home::new();
+    for (name, file, component) in EXAMPLES {
+        std::fs::write(home.path(file), component).expect("a file in the test's directory");
+        let cases = path(name, "cases.toml");
+        let tried = home.run(&["policy", "test", file, "--cases", &cases.to_string_lossy()]);
+        let tried = tried.exits(0);
+        assert!(!tried.out.contains("warning"), "{}", tried.out);
+    }
+}
+
 fn path(example: &str, file: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../examples", example, file]
         .iter()

@@ -15,8 +15,8 @@ use crate::output::{Page, Report, Style, Text};
 
 /// Make a key to sign components with
 ///
-/// The secret half is written to FILE, which only you can read, without a passphrase; the public half to FILE.pub. Both are
-/// in the form of OpenBSD's signify. Nothing is overwritten.
+/// The secret half is written to FILE, which only you can read, without a passphrase; the public half beside it: NAME.pub for
+/// NAME.sec, else FILE.pub. Both are in the form of OpenBSD's signify. Nothing is overwritten.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -25,8 +25,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "EXAMPLES
-  runwarden policy keygen ~/.config/runwarden/policies.key
-  runwarden policy sign ./strict_play.wasm --key ~/.config/runwarden/policies.key
+  runwarden policy keygen ~/.config/runwarden/policies.sec
+  runwarden policy sign ./strict_play.wasm --key ~/.config/runwarden/policies.sec
 
 Who installs what you sign puts the key that is printed into settings.toml, below [policies.keys].";
 
@@ -39,9 +39,7 @@ pub(crate) struct Made {
 
 /// Makes it.
 pub(crate) fn execute(args: &Args) -> Outcome<Made> {
-    let mut public_file = args.file.clone().into_os_string();
-    public_file.push(".pub");
-    let public_file = PathBuf::from(public_file);
+    let public_file = public_file(&args.file);
     let key = SecretKey::generate().map_err(|error| {
         Failure::new(Exit::IO, "system", "the system has no entropy to give").cause(error.to_string())
     })?;
@@ -57,6 +55,16 @@ pub(crate) fn execute(args: &Args) -> Outcome<Made> {
         public_file,
         public: key.public(),
     })
+}
+
+/// NAME.sec has NAME.pub beside it, as signify wants it; any other name has .pub behind it.
+fn public_file(secret: &Path) -> PathBuf {
+    if secret.extension().is_some_and(|end| end == "sec") {
+        return secret.with_extension("pub");
+    }
+    let mut name = secret.as_os_str().to_owned();
+    name.push(".pub");
+    PathBuf::from(name)
 }
 
 fn write_new(path: &Path, mode: u32, text: &str) -> Outcome<()> {
@@ -76,6 +84,18 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Outcome<()> {
         }
         _ => Failure::file("write", path, &error),
     })
+}
+
+/// A name as TOML takes it on the left: a dot in it would open a table.
+fn bare_or_quoted(name: &str) -> String {
+    let is_bare = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_bare {
+        name.to_owned()
+    } else {
+        format!("\"{name}\"")
+    }
 }
 
 impl Report for Made {
@@ -102,11 +122,8 @@ impl Report for Made {
         );
         text.line(Text::of("Who trusts it writes into settings.toml:"));
         text.line(Text::of("[policies.keys]"));
-        text.line(Text::of(format!(
-            "{} = \"{}\"",
-            operator().id,
-            self.public.to_setting()
-        )));
+        let name = bare_or_quoted(&operator().id);
+        text.line(Text::of(format!("{name} = \"{}\"", self.public.to_setting())));
         text
     }
 }

@@ -30,7 +30,7 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate, roll back, migrate and write policies; install and write handlers
+/// Show, install, activate, move and write policies; install and write handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

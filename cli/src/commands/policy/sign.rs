@@ -30,8 +30,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "EXAMPLES
-  runwarden policy sign ./strict_play.wasm --key ~/.config/runwarden/policies.key
-  signify -V -p policies.key.pub -m strict_play.wasm -x strict_play.wasm.sig";
+  runwarden policy sign ./strict_play.wasm --key ~/.config/runwarden/policies.sec
+  signify -V -p ~/.config/runwarden/policies.pub -m strict_play.wasm -x strict_play.wasm.sig";
 
 /// What was signed.
 pub(crate) struct Signed {

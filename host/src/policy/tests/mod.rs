@@ -11,6 +11,7 @@ mod calls;
 mod compiled;
 mod corpus;
 mod damage;
+mod descriptors;
 mod determinism;
 mod fake;
 mod golden;
