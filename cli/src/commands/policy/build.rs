@@ -42,7 +42,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy install ./post/post.wasm
 
 The language is known by what lies there: lifecycle.toml (a table, which needs no compiler),
-Cargo.toml, package.json, pyproject.toml or a Makefile (C). What the project's tools need is fetched
+Cargo.toml, package.json, policy.py, handler.py, policy.c or handler.c. What the project's tools need is fetched
 by npm, or by pip into .venv, where it is not there.
 NAME.wasm is written into DIR once it has passed every check that `install` makes. What does not
 change keeps its digest. No home is needed.";

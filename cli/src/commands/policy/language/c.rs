@@ -9,8 +9,10 @@ use super::tool::{Tool, environment};
 use crate::errors::Outcome;
 use crate::output::Output;
 
-/// The build script.
-pub(super) const MARK: &str = "Makefile";
+/// The source, of a policy or of a handler. A Makefile lies beside much that is not C.
+pub(super) const MARKS: [&str; 2] = ["policy.c", HANDLER_SOURCE];
+
+const HANDLER_SOURCE: &str = "handler.c";
 
 /// What a new policy is made of.
 pub(super) const POLICY: &[Source] = &with_library(made_of("c/policy", "c/kit/policy"));
@@ -34,7 +36,7 @@ const MAKE: Tool = Tool {
 
 /// Builds the project in a directory.
 pub(super) fn build(project: &Path, output: &Output) -> Outcome<Built> {
-    let is_handler = project.join("handler.c").is_file();
+    let is_handler = project.join(HANDLER_SOURCE).is_file();
     complete(project, if is_handler { &HANDLER[1..] } else { &POLICY[1..] })?;
     environment(project, output)?;
     MAKE.run(&mut MAKE.command(project, &["build/component.wasm"]), output)?;

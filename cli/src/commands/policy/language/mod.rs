@@ -65,14 +65,14 @@ impl Language {
     /// Every language.
     const ALL: [Self; 5] = [Self::Toml, Self::Rust, Self::JavaScript, Self::Python, Self::C];
 
-    /// The file by which a project of this language is known.
-    const fn mark(self) -> &'static str {
+    /// The files by which a project of this language is known: one of them is enough.
+    const fn marks(self) -> &'static [&'static str] {
         match self {
-            Self::Toml => toml::MARK,
-            Self::Rust => rust::MARK,
-            Self::JavaScript => javascript::MARK,
-            Self::Python => python::MARK,
-            Self::C => c::MARK,
+            Self::Toml => &[toml::MARK],
+            Self::Rust => &[rust::MARK],
+            Self::JavaScript => &[javascript::MARK],
+            Self::Python => &python::MARKS,
+            Self::C => &c::MARKS,
         }
     }
 
@@ -120,24 +120,34 @@ impl Language {
     /// # Errors
     /// What lies there is of none, or of several.
     pub(super) fn of(project: &Path) -> Outcome<Self> {
-        let marks = |language: &Self| project.join(language.mark()).is_file();
-        let found: Vec<Self> = Self::ALL.into_iter().filter(marks).collect();
-        let names = |languages: &[Self]| {
-            let marks: Vec<&str> = languages.iter().map(|language| language.mark()).collect();
-            marks.join(", ")
+        let is_there = |mark: &&&str| project.join(mark).is_file();
+        let marks = |languages: &[Self]| {
+            languages
+                .iter()
+                .flat_map(|language| language.marks())
+                .collect::<Vec<_>>()
         };
+        let found: Vec<Self> = Self::ALL
+            .into_iter()
+            .filter(|language| language.marks().iter().any(|mark| is_there(&mark)))
+            .collect();
         match found.as_slice() {
             [language] => Ok(*language),
             [] => Err(not_one(format!(
                 "{} holds no policy or handler: one of {} is there",
                 project.display(),
-                names(&Self::ALL)
+                marks(&Self::ALL).into_iter().copied().collect::<Vec<_>>().join(", ")
             ))
             .hint("`runwarden policy new NAME` begins one")),
             several => Err(not_one(format!(
                 "{} is of more than one language: it holds {}",
                 project.display(),
-                names(several)
+                marks(several)
+                    .into_iter()
+                    .filter(is_there)
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ))
             .hint("--lang says which one is meant")),
         }

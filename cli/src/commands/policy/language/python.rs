@@ -8,21 +8,17 @@ use super::super::template::Source;
 use super::Built;
 use super::project::{COMPONENT, built, complete, made_of};
 use super::tool::{Tool, environment};
-use crate::errors::{Failure, Outcome};
-use crate::exit::Exit;
+use crate::errors::Outcome;
 use crate::output::Output;
 
-/// The manifest.
-pub(super) const MARK: &str = "pyproject.toml";
+/// The module that becomes the component: the first of these that is there.
+pub(super) const MARKS: [&str; 2] = ["policy.py", "handler.py"];
 
 /// What a new policy is made of.
 pub(super) const POLICY: &[Source] = &made_of("python/policy", "python/kit");
 
 /// What a new handler is made of.
 pub(super) const HANDLER: &[Source] = &made_of("python/handler", "python/kit");
-
-/// The module that becomes the component: the first of these that is there.
-const MODULES: [&str; 2] = ["policy", "handler"];
 
 /// What the world of every project is called.
 const WORLD: [&str; 5] = ["--quiet", "--wit-path", "wit", "--world", "component"];
@@ -42,13 +38,13 @@ pub(super) fn raised() -> RaisedLimits {
 /// Builds the project in a directory. The bindings are for the author's own tests and tools.
 pub(super) fn build(project: &Path, output: &Output) -> Outcome<Built> {
     complete(project, &POLICY[1..])?;
-    let module = MODULES
-        .into_iter()
-        .find(|module| project.join(module).with_extension("py").is_file());
-    let Some(module) = module else {
-        let message = format!("{} has neither policy.py nor handler.py", project.display());
-        return Err(Failure::new(Exit::UNUSABLE, "no_project", message));
+    let [policy, handler] = MARKS;
+    let source = if project.join(policy).is_file() {
+        policy
+    } else {
+        handler
     };
+    let module = source.trim_end_matches(".py");
     environment(project, output)?;
     let componentize = |arguments: &[&str]| {
         let mut command = COMPONENTIZE.command(project, &[&WORLD, arguments].concat());
