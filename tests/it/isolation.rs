@@ -80,13 +80,7 @@ fn others_go_on(home: &Home, round: usize) -> bool {
     // Another kind, and the very kind whose guard loops, along an edge that has none.
     let session = format!("s-{round}");
     home.done(&["create", "session", "--id", &session]);
-    home.done(&[
-        "transition",
-        &session,
-        "completed",
-        "--reason",
-        "run.completed.ok",
-    ]);
+    home.done(&["transition", &session, "completed", "--reason", "run.completed.ok"]);
     let gadget = format!("g-free-{round}");
     home.done(&["create", "gadget", "--id", &gadget]);
     home.done(&["transition", &gadget, "done", "--reason", "gadget.done.ok"]);

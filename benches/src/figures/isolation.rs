@@ -45,14 +45,17 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     let speed = |samples: &[Sample]| format!("{:.0}/s", 1.0 / median(samples.iter().map(Sample::each)));
     let ratio = median(ours.iter().zip(&floor).map(|(ours, floor)| floor.each() / ours.each()));
     let what = "transitions beside a guard that loops / beside a busy thread";
-    Ok(vec![Row::ratio(what, speed(&ours), speed(&floor), ratio, Target::AtLeast(RATIO_MIN))])
+    Ok(vec![Row::ratio(
+        what,
+        speed(&ours),
+        speed(&floor),
+        ratio,
+        Target::AtLeast(RATIO_MIN),
+    )])
 }
 
 /// Does something again and again on a thread of its own while something else is measured.
-fn beside(
-    again: impl Fn() -> Result<()> + Send + Sync,
-    measure: impl FnOnce() -> Result<Sample>,
-) -> Result<Sample> {
+fn beside(again: impl Fn() -> Result<()> + Send + Sync, measure: impl FnOnce() -> Result<Sample>) -> Result<Sample> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let busy = scope.spawn(|| {
