@@ -2,6 +2,7 @@
 
 use runwarden_host::model::Finding;
 use runwarden_host::policy::{InstallError, PolicyFault};
+use runwarden_host::provenance::Untrusted;
 use runwarden_host::store::StoreError;
 use runwarden_host::{Error, Use};
 use serde_json::{Value, json};
@@ -132,6 +133,7 @@ impl From<&Error> for Failure {
             Error::Store(store) => of_store(store, said).caused_by(store),
             Error::Policy(fault) => of_fault(fault, said).caused_by(fault),
             Error::Install(install) => of_install(install, said),
+            Error::Untrusted(untrusted) => of_untrusted(untrusted, said),
             Error::Home { source, .. } => Self::new(Exit::IO, "home", said).cause(source.to_string()),
             other => Self::new(Exit::IO, "system", said).caused_by(other),
         }
@@ -156,8 +158,7 @@ fn in_use(uses: &[Use], said: String) -> Failure {
     let words = |used: &Use| match used {
         Use::InForce => "it is the active one of its kind".to_owned(),
         Use::Shadow(kind) => format!("it judges {kind} beside the active one"),
-        Use::Pinned(1) => "1 entity is pinned to it".to_owned(),
-        Use::Pinned(many) => format!("{many} entities are pinned to it"),
+        Use::Pinned { live, ended, .. } => format!("entities are pinned to it: {live} live, {ended} ended"),
         Use::Bound(name) => format!("the binding {name} names it"),
         Use::Kept(reference) => format!("{reference} is to be told through it when it ends"),
         Use::Owed(reference) => format!("an event of {reference} is still to be told through it"),
@@ -169,7 +170,14 @@ fn in_use(uses: &[Use], said: String) -> Failure {
             failure.hint(format!("`runwarden policy shadow {kind} --stop --reason T` ends that"))
         }
         Some(Use::Kept(_) | Use::Owed(_)) => failure.hint("wait until it was told, then remove the component"),
-        _ => failure.hint("`runwarden policy ls` shows what is active and what is in use"),
+        Some(Use::Pinned { kind, live: 1.., .. }) => failure.hint(format!(
+            "`runwarden policy migrate {kind} --to V` moves what lives to another policy"
+        )),
+        Some(Use::Pinned { live: _, .. }) => {
+            failure.hint("what has ended keeps its policy until it is removed: `runwarden rm`, or `runwarden prune`")
+        }
+        Some(Use::InForce) => failure.hint("`runwarden policy activate NAME@V --reason T` puts another one in force"),
+        None => failure.hint("`runwarden policy ls` shows what is active and what is in use"),
     }
 }
 
@@ -217,6 +225,32 @@ fn of_install(error: &InstallError, said: String) -> Failure {
             .fold(failure, |failure, finding| failure.cause(finding_line(finding))),
         InstallError::Fault(fault) => failure.cause(fault.to_string()).caused_by(fault),
     }
+}
+
+fn of_untrusted(untrusted: &Untrusted, said: String) -> Failure {
+    let (code, hint) = match untrusted {
+        Untrusted::Malformed { .. } => (
+            "malformed",
+            "`runwarden policy keygen`, `sign` and `export` write such files; get it again from where it was published",
+        ),
+        Untrusted::UnknownKey { .. } => (
+            "unknown_key",
+            "if you trust it, put it into your settings.toml: [policies.keys] NAME = \"ed25519:…\", the second line of its .pub file",
+        ),
+        Untrusted::OtherBytes { .. } => (
+            "bad_signature",
+            "get the component and its signature again from where they were published",
+        ),
+        Untrusted::Unsigned { .. } => (
+            "unsigned",
+            "`runwarden policy sign FILE --key KEY` signs it; then install it again",
+        ),
+        Untrusted::Settings { .. } => (
+            "settings",
+            "mend [policies] of your settings.toml: until then nothing is let in",
+        ),
+    };
+    Failure::new(Exit::UNUSABLE, code, said).hint(hint)
 }
 
 /// A finding as one line.

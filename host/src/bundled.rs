@@ -57,6 +57,7 @@ fn component(bundled: &runwarden_bundled::Bundled, now: Timestamp) -> Result<Com
         record,
         descriptor: descriptor.canonical(),
         bytes: bundled.component.to_vec(),
+        signatures: Vec::new(), // they came with the program
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::model::{Invalid, Reference};
 use crate::policy::{InstallError, PolicyFault};
 use crate::process::ProcessError;
+use crate::provenance::Untrusted;
 use crate::store::StoreError;
 
 /// How a verb fails.
@@ -94,6 +95,9 @@ pub enum Error {
     /// A file is no usable component.
     #[error(transparent)]
     Install(#[from] InstallError),
+    /// Nobody whom the user trusts vouches for a component.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
     /// The operating system failed us.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -117,8 +121,15 @@ pub enum Use {
     InForce,
     /// It judges this kind beside the policy in force.
     Shadow(String),
-    /// So many entities are pinned to it.
-    Pinned(i64),
+    /// Entities of this kind are pinned to it.
+    Pinned {
+        /// The kind.
+        kind: String,
+        /// How many of them live: they can be moved to another policy.
+        live: i64,
+        /// How many have ended: they keep it until they are removed.
+        ended: i64,
+    },
     /// The binding of this name means it.
     Bound(String),
     /// An entity that can still end keeps it in its notify settings.

@@ -1,8 +1,9 @@
 //! The host: one store, its policies, and the directories beside it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::bundled;
 use crate::clock::{Clock, SinceBoot};
@@ -10,7 +11,7 @@ use crate::error::Error;
 use crate::model::{Entity, Lifecycle, Planned, Timestamp, generate_id};
 use crate::policy::{Limits, Policies, Selected};
 use crate::process::Place;
-use crate::store::{Boot, OpenMode, SqliteStore, Store, StoreError, Tuning};
+use crate::store::{Boot, OpenMode, Shadow, SqliteStore, Store, StoreError, Tuning};
 use crate::wake::Wake;
 
 /// What a host needs to know; it reads no environment itself.
@@ -45,6 +46,9 @@ pub struct Host {
     place: OnceLock<Place>,
     /// Dispatches that this process put into the outbox and did not try yet.
     enqueued: Mutex<Vec<String>>,
+    /// By kind, the policies that judge beside those that decide, as far as this process has learned of them: none where
+    /// that could not be told.
+    shadows: Mutex<BTreeMap<String, Option<Shadow>>>,
     /// What makes steady time of the boot clock, once it was needed.
     steady_offset: OnceLock<i64>,
 }
@@ -91,6 +95,7 @@ impl Host {
             bundled: OnceLock::new(),
             place: OnceLock::new(),
             enqueued: Mutex::default(),
+            shadows: Mutex::default(),
             steady_offset: OnceLock::new(),
         }
     }
@@ -235,6 +240,12 @@ impl Host {
             word: word.to_owned(),
             store: self.config.database_path().display().to_string(),
         }
+    }
+
+    /// What this process knows of the policies that judge beside others.
+    pub(crate) fn shadows(&self) -> MutexGuard<'_, BTreeMap<String, Option<Shadow>>> {
+        // Whole after every insertion, whatever panicked.
+        self.shadows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps in mind which dispatches a commit of this process made.

@@ -8,6 +8,7 @@ pub mod model;
 pub mod notify;
 pub mod policy;
 pub mod process;
+pub mod provenance;
 pub mod store;
 pub mod verbs;
 

@@ -11,6 +11,7 @@ const GUESTS: &[(&str, &str)] = &[
     ("runwarden-example-cost-budget", "COST_BUDGET"),
     ("runwarden-example-session-paused", "SESSION_PAUSED"),
     ("runwarden-example-strict-play", "STRICT_PLAY"),
+    ("runwarden-example-ticket", "TICKET"),
     ("runwarden-example-two-person-approval", "TWO_PERSON_APPROVAL"),
     ("runwarden-guest-review", "REVIEW"),
 ];

@@ -26,6 +26,9 @@ fn a_table_is_begun_built_installed_and_obeyed_without_a_compiler() {
     );
     let size = built["size_bytes"].as_u64().expect("a size");
     assert!(size < 16 << 10, "{size}");
+    assert_eq!(built["next"], "runwarden policy test ./post/post.wasm");
+    assert!(!home.home().exists(), "no home is needed");
+    home.done(&["policy", "test", "post"]);
     let shown = home.json(&["policy", "show", "post/post.wasm"]);
     assert_eq!(shown["digest"], built["digest"]);
     home.done(&["policy", "install", "post/post.wasm"]);
@@ -168,6 +171,7 @@ fn a_policy_in_rust_is_begun_tested_built_installed_and_asked() {
         built["exports"],
         json!(["runwarden:policy/guard@0.1.0", "runwarden:policy/lifecycle@0.1.0"])
     );
+    home.done(&["policy", "test", "essay"]);
     home.done(&["policy", "install", "essay/essay.wasm", "--activate"]);
     home.done(&["create", "essay", "--id", "first", "--field", "author=\"ann\""]);
     home.done(&["transition", "first", "review", "--reason", "essay.review.asked"]);
@@ -192,6 +196,7 @@ fn a_handler_in_rust_is_begun_built_and_bound() {
     let home = Home::new();
     home.done(&["policy", "new", "mail", "--lang", "rust", "--handler"]);
     with_rust(&home, "mail", &["policy", "build"]).exits(0);
+    home.done(&["policy", "test", "mail"]);
     home.done(&["policy", "install", "mail/mail.wasm"]);
     let journal = home.path("ends.jsonl");
     home.done(&[

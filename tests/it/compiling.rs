@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use runwarden_host::model::{Actor, RaisedLimits};
 use runwarden_host::policy::{InstallError, Limits, PolicyFault};
+use runwarden_host::provenance::Trust;
 use runwarden_host::store::OpenMode;
-use runwarden_host::verbs::{Installing, examine, install};
+use runwarden_host::verbs::{Installing, Offer, examine, install};
 use runwarden_host::{Clock, Config, Error, Host};
 
 use crate::harness::{Home, PROGRAM};
@@ -152,7 +153,12 @@ fn a_compiler_at_its_bound_of_processor_time_is_out_of_time() {
         "{refused:?}"
     );
     let modest = Costly { depth: 1, locals: 1 }.component();
-    install(&host, &modest, &Installing::default(), &Actor::new("operator", "tests")).expect("the host is well");
+    let offer = Offer {
+        bytes: &modest,
+        signatures: &[],
+    };
+    let tester = Actor::new("operator", "tests");
+    install(&host, &offer, &Installing::default(), &Trust::default(), &tester).expect("the host is well");
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! policy migrate: live entities go over to another policy, each in one audited commit, or stay and are told why.
 
 use runwarden_host::model::{Actor, Descriptor, MoveOrders, RaisedLimits, Reason, Timestamp, Transition, sha256_hex};
+use runwarden_host::provenance::Trust;
 use runwarden_host::store::{Component, ComponentRecord};
-use runwarden_host::verbs::{Doing, Migration, TransitionOutcome, migrate, resolve, transition};
+use runwarden_host::verbs::{
+    Doing, Migration, Replaying, TransitionOutcome, Tried, migrate, replay, resolve, transition,
+};
 use runwarden_test_guests::REVIEW;
 use serde_json::{Value, json};
 
@@ -40,6 +43,7 @@ fn installed(home: &Home, descriptor: &Descriptor) -> String {
         descriptor: text,
         // Never run: a table decides by its descriptor.
         bytes: REVIEW.to_vec(),
+        signatures: Vec::new(),
     };
     let host = host(&home.home());
     host.ensure_bundled().expect("the store is written");
@@ -307,7 +311,7 @@ fn rows_of_the_policy_say_where_statuses_go_and_its_function_where_none_fits() {
     let newest: Descriptor = serde_json::from_value(text).expect("a descriptor");
     // The version before it called `open` something else, and knew a status that is gone.
     let mut older = newest.clone();
-    older.version = "1.4.0".to_owned();
+    older.version = "0.9.0".to_owned();
     older.statuses[0].name = "reading".to_owned();
     let mut lost = newest.statuses[0].clone();
     lost.name = "lost".to_owned();
@@ -329,7 +333,7 @@ fn rows_of_the_policy_say_where_statuses_go_and_its_function_where_none_fits() {
     let mut third = newest.clone();
     third.version = "3.0.0".to_owned();
     third.migrations = serde_json::from_value(json!([
-        {"from_name": "", "from_version": "1", "statuses": [{"from": "lost", "to": "open"}], "ext": []},
+        {"from_name": "", "from_version": "0", "statuses": [{"from": "lost", "to": "open"}], "ext": []},
     ]))
     .expect("rows");
     installed(&home, &third);
@@ -360,6 +364,7 @@ fn a_command_that_loses_against_a_migration_is_decided_again_under_the_new_polic
         orders: MoveOrders::default(),
         only: None,
         limit: None,
+        trust: Trust::default(),
         actor: actor.clone(),
         doing: Doing::Moving,
     };
@@ -371,6 +376,18 @@ fn a_command_that_loses_against_a_migration_is_decided_again_under_the_new_polic
         panic!("{outcome:?}")
     };
     assert_eq!((entity.policy.digest.as_str(), version), (older.digest.as_str(), 3));
+    let replaying = Replaying {
+        candidate: Tried::Installed(&older.digest),
+        kind: None,
+        since: None,
+        limit: None,
+    };
+    let replayed = replay(&host, &replaying).expect("the store is read");
+    assert_eq!(
+        replayed.tally.differing(),
+        0,
+        "a migration is no decision: {replayed:?}"
+    );
     let rows = home.json(&["history", "one"]);
     assert_eq!(
         rows[2]["policy_digest"],

@@ -190,7 +190,16 @@ fn a_policy_is_installed_put_in_force_and_rolled_back() {
     );
     home.run(&["policy", "rollback", "play"]).exits(64).hints("policy ls");
     let digest = shipped.as_str().expect("text");
-    home.run(&["policy", "rm", digest]).exits(4).hints("policy ls");
+    let kept = home.run(&["policy", "rm", digest]).exits(4);
+    assert!(
+        kept.err.contains("entities are pinned to it: 1 live, 0 ended"),
+        "{}",
+        kept.err
+    );
+    kept.hints("policy migrate schedule_run --to V");
+    home.run(&["policy", "rm", older.as_str().expect("text")])
+        .exits(4)
+        .hints("policy activate");
     home.run(&["policy", "rm", "00000000"]).exits(2);
     let actions = home.json(&["history", "--admin"]);
     let activated = actions

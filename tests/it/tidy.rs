@@ -232,7 +232,7 @@ fn the_host_prints_nothing_and_reads_no_environment() {
 
 #[test]
 fn dependencies_point_one_way() {
-    let above: [(&str, &[&str]); 5] = [
+    let above: [(&str, &[&str]); 6] = [
         (
             "model",
             &[
@@ -254,6 +254,12 @@ fn dependencies_point_one_way() {
         (
             "policy",
             &["process", "notify", "verbs", "host", "clock", "wake", "work", "error"],
+        ),
+        (
+            "provenance",
+            &[
+                "policy", "process", "store", "notify", "verbs", "host", "clock", "wake", "work", "error",
+            ],
         ),
         (
             "notify",

@@ -20,6 +20,7 @@ mod plan;
 mod queued;
 mod raw;
 mod renewals;
+mod replay;
 mod size;
 mod start;
 mod stop;
@@ -40,6 +41,7 @@ pub const FIGURES: &[(&str, Figure)] = &[
     ("plan", plan::figure),
     ("isolation", isolation::figure),
     ("transitions", transitions::figure),
+    ("replay", replay::figure),
     ("notices", notices::figure),
     ("deliveries", deliveries::figure),
     ("written", written::figure),

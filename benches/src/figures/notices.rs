@@ -138,7 +138,7 @@ fn end(host: &Host, number: usize) -> Result<EffectSet> {
         runtimes: Vec::new(),
         destination: None,
         successor: None,
-        judged: None,
+        shadow: runwarden_host::store::ShadowSeen::Unasked,
     })
 }
 

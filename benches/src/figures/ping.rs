@@ -63,6 +63,7 @@ pub(super) fn install_as(host: &Host, digest: &str, bytes: &[u8]) -> Result<()> 
         record,
         descriptor: descriptor().to_string(),
         bytes: bytes.to_vec(),
+        signatures: Vec::new(),
     };
     Ok(host.store().install(&[component], &[activation], &[])?)
 }

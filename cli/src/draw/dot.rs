@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::graph::{Graph, Node, Role, is_conditional};
+use super::graph::{Graph, Node, Role, Sort};
+use super::route::numbers;
 
 /// The graph in the language of Graphviz.
 pub(crate) fn dot(graph: &Graph<'_>) -> String {
@@ -15,7 +16,7 @@ pub(crate) fn dot(graph: &Graph<'_>) -> String {
         writeln!(
             text,
             "    n{place} [label={}{}];",
-            quoted(&node.status.name),
+            quoted(&named(node)),
             attributes(node)
         )
         .expect(WRITES);
@@ -33,8 +34,14 @@ pub(crate) fn dot(graph: &Graph<'_>) -> String {
         if !label.is_empty() {
             attributes.push(format!("label={}", quoted(&label)));
         }
-        if is_conditional(line.edge) {
-            attributes.push("style=dashed".to_owned());
+        match line.sort() {
+            Sort::Plain => {}
+            Sort::Guarded => attributes.push("style=dashed".to_owned()),
+            Sort::Restricted => attributes.push("style=dotted".to_owned()),
+            Sort::Jump => attributes.push("style=dashed, arrowhead=empty, constraint=false".to_owned()),
+        }
+        if !line.taken.is_empty() {
+            attributes.push("penwidth=3".to_owned());
         }
         let attributes = if attributes.is_empty() {
             String::new()
@@ -49,13 +56,21 @@ pub(crate) fn dot(graph: &Graph<'_>) -> String {
 
 const WRITES: &str = "writing to a string cannot fail";
 
+/// The name, with the steps at which an entity entered it.
+fn named(node: &Node<'_>) -> String {
+    match node.visits.as_slice() {
+        [] => node.status.name.clone(),
+        visits => format!("{}\n{}", node.status.name, numbers(visits)),
+    }
+}
+
 fn attributes(node: &Node<'_>) -> String {
     let mut text = String::new();
     if node.status.terminal {
         text.push_str(", peripheries=2");
     }
     match (node.role, node.status.success, node.status.terminal) {
-        (Role::Present, ..) => text.push_str(", fillcolor=\"#ffe9a8\", penwidth=2"),
+        (Role::Present, ..) => text.push_str(", fillcolor=\"#ffe9a8\", penwidth=3"),
         (Role::Other, true, _) => text.push_str(", fillcolor=\"#d9f2d9\""),
         (Role::Other, false, true) => text.push_str(", fillcolor=\"#eeeeee\""),
         (Role::Other, false, false) => {}

@@ -3,10 +3,13 @@
 //! The fields mirror the WIT record of the same name (`wit/policy/lifecycle.wit`), which documents each of them; this
 //! form is canonical: its JSON, in declaration order, is what is hashed, stored and shipped beside bundled components.
 
+mod words;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::DurationMs;
+pub use words::{Cascade, FieldKind, SameStatus};
 
 /// A value added after a WIT version was released.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,65 +66,6 @@ pub struct Edge {
     pub ext: Vec<Extension>,
 }
 
-/// What a field holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FieldKind {
-    /// A whole number of 64 bits.
-    Integer,
-    /// Any number.
-    Number,
-    /// Text.
-    Text,
-    /// True or false.
-    Boolean,
-    /// A moment, kept as milliseconds since the epoch.
-    Timestamp,
-    /// Any JSON value.
-    Json,
-}
-
-impl FieldKind {
-    /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Integer,
-        Self::Number,
-        Self::Text,
-        Self::Boolean,
-        Self::Timestamp,
-        Self::Json,
-    ];
-
-    /// The kind in a sentence such as "takes …".
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Integer => "a whole number",
-            Self::Number => "a number",
-            Self::Text => "a string",
-            Self::Boolean => "true or false",
-            Self::Timestamp => "a time (RFC 3339, or milliseconds since the epoch)",
-            Self::Json => "any JSON value",
-        }
-    }
-
-    /// The word that a descriptor says it with.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Text => "text",
-            Self::Boolean => "boolean",
-            Self::Timestamp => "timestamp",
-            Self::Json => "json",
-        }
-    }
-
-    /// The kind named by a descriptor's word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.word() == word)
-    }
-}
-
 /// A companion field that a transition may patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,33 +98,6 @@ pub struct Outcome {
     pub status: String,
     /// The reason code.
     pub code: String,
-}
-
-/// Whether a write of the status an entity already has is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SameStatus {
-    /// Allowed: it refreshes the reason and adds history.
-    Append,
-    /// Rejected.
-    Reject,
-}
-
-impl SameStatus {
-    /// The word that a descriptor says it with.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Append => "append",
-            Self::Reject => "reject",
-        }
-    }
-
-    /// What a descriptor's word says.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Append, Self::Reject]
-            .into_iter()
-            .find(|known| known.word() == word)
-    }
 }
 
 /// What the host writes for a process that it runs as this kind.
@@ -251,33 +168,6 @@ pub struct VerdictRow {
     pub outcome: Outcome,
     /// Later additions.
     pub ext: Vec<Extension>,
-}
-
-/// Whether a kill reaches what is linked below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cascade {
-    /// Only with `--recursive`.
-    Recursive,
-    /// Always.
-    Always,
-}
-
-impl Cascade {
-    /// The word that a descriptor says it with.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Recursive => "recursive",
-            Self::Always => "always",
-        }
-    }
-
-    /// What a descriptor's word says.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Recursive, Self::Always]
-            .into_iter()
-            .find(|known| known.word() == word)
-    }
 }
 
 /// What a kill writes.

@@ -1,6 +1,7 @@
 //! The promises of [`Store`], as checks that every implementation passes.
 #![expect(clippy::unwrap_used, reason = "checks panic when a promise is broken")]
 
+mod judging;
 mod outbox;
 mod queue;
 mod schedules;
@@ -18,7 +19,7 @@ use super::samples::{
 };
 use super::{
     AdminQuery, Applied, Created, EntityQuery, HistoryQuery, Journal, JournalPage, Lookup, Removed, Rows, RuntimeAdded,
-    RuntimeUpdate, Scope, Store, StoreError, Work,
+    RuntimeUpdate, Scope, Signed, Store, StoreError, Work,
 };
 use crate::model::{
     AdminEvent, Entity, Event, EventId, Fields, KeyUse, Limit, NewEntity, Place, ProcessIdentity, RaisedLimits,
@@ -38,7 +39,7 @@ pub struct Subject {
 /// # Panics
 /// When one is broken; the place names it.
 pub fn suite(make: &dyn Fn() -> Subject) {
-    let promises: [fn(&Subject); 33] = [
+    let promises: [fn(&Subject); 34] = [
         an_entity_is_stored_whole,
         an_id_is_used_once_even_after_a_removal,
         a_creation_key_stands_for_its_entity,
@@ -62,6 +63,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
         the_inventory_tells_what_is_not_stopped,
         a_runtime_is_added_to_what_has_not_ended_and_runs_nowhere_else,
         components_are_counted_activated_and_kept_while_in_use,
+        live_pins_are_counted_apart_and_signatures_go_with_their_component,
         what_was_set_for_a_policy_stays_with_the_entity_until_its_pin_moves,
         a_removed_component_can_come_back,
         the_data_version_changes_with_every_commit,
@@ -75,6 +77,7 @@ pub fn suite(make: &dyn Fn() -> Subject) {
     ];
     for promise in promises
         .into_iter()
+        .chain(judging::PROMISES)
         .chain(outbox::PROMISES)
         .chain(queue::PROMISES)
         .chain(waiting::PROMISES)
@@ -1010,6 +1013,43 @@ fn components_are_counted_activated_and_kept_while_in_use(subject: &Subject) {
     );
     assert_eq!(store.component_bytes("second").unwrap(), Some(b"\0asm".to_vec()));
     assert_eq!(store.component_bytes("absent").unwrap(), None);
+}
+
+fn live_pins_are_counted_apart_and_signatures_go_with_their_component(subject: &Subject) {
+    let store = &*subject.store;
+    assert_eq!(
+        (store.live_pins().unwrap(), store.signatures().unwrap()),
+        (vec![], vec![])
+    );
+    let entity = make(store, "one");
+    make(store, "two");
+    assert_eq!(store.live_pins().unwrap(), [(DIGEST.to_owned(), 2)]);
+    end(store, &entity, Success::Yes);
+    assert_eq!(store.live_pins().unwrap(), [(DIGEST.to_owned(), 1)]);
+    let signed = |key: u8, at: i64| Signed {
+        public_key: [key; 32],
+        key_id: [key; 8],
+        signature: [7; 64],
+        at: moment(at),
+    };
+    let mut second = component("run", "second");
+    second.signatures = vec![signed(1, 0)];
+    store.install(&[second.clone()], &[], &[]).unwrap();
+    // Installed again it gets the signature that it has not.
+    second.signatures = vec![signed(1, 5), signed(2, 5)];
+    store.install(&[second.clone()], &[], &[]).unwrap();
+    let expected = [signed(1, 0), signed(2, 5)].map(|signed| ("second".to_owned(), signed));
+    assert_eq!(store.signatures().unwrap(), expected);
+    let event = admin_event("policy_removed", "second");
+    assert!(store.remove_component("second", &event).unwrap());
+    assert_eq!(store.signatures().unwrap(), []);
+    second.signatures = Vec::new();
+    store.install(&[second], &[], &[]).unwrap();
+    assert_eq!(
+        store.signatures().unwrap(),
+        [],
+        "what was said of it before went with it"
+    );
 }
 
 fn what_was_set_for_a_policy_stays_with_the_entity_until_its_pin_moves(subject: &Subject) {

@@ -9,7 +9,7 @@ use super::{
     Consumer, Created, Dependency, DueQuery, EffectSet, Enqueued, EntityQuery, Fire, Fired, HistoryQuery, JournalPage,
     Judged, Judging, KeptSchedule, Lookup, NewRun, Occurrence, OldRows, Outbox, Outline, Owed, PageBack, Queue,
     QueueSetup, QueueState, ReadyQuery, Removed, Renewal, RenewalDelays, Renewed, Rows, RuntimeAdded, RuntimeUpdate,
-    Schedules, Scope, Shadow, StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
+    Schedules, Scope, Shadow, Signed, StagedQuery, Steering, Store, StoreError, Upkeep, Work, Worker,
 };
 use crate::model::{
     AdminEvent, DestinationHealth, Dispatch, Entity, EventId, HistoryRow, NewDispatch, NewEntity, Planned,
@@ -138,6 +138,8 @@ impl<S: Store> Store for FaultyStore<S> {
         activate(activation: &Activation, event: &AdminEvent) -> bool;
         remove_component(digest: &str, event: &AdminEvent) -> bool;
         components() -> Vec<ComponentRecord>;
+        live_pins() -> Vec<(String, i64)>;
+        signatures() -> Vec<(String, Signed)>;
         raised_limits(digest: &str) -> RaisedLimits;
         descriptor(digest: &str) -> Option<String>;
         component_bytes(digest: &str) -> Option<Vec<u8>>;

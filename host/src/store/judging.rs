@@ -98,6 +98,38 @@ pub struct JudgedCounts {
     pub unjudged: i64,
 }
 
+/// Whether a shadow judged a change before it is written. Whoever writes need not look first: a change that was decided
+/// without knowing of the shadow is a lost race.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ShadowSeen {
+    /// Nobody was asked, and nobody need be.
+    #[default]
+    Unasked,
+    /// There was none as far as is known.
+    Absent,
+    /// This one judged it.
+    Asked(Judged),
+}
+
+impl ShadowSeen {
+    /// Whether it was judged by the shadow that there is, of this digest.
+    pub(super) fn fits(&self, present: Option<&str>) -> bool {
+        match self {
+            Self::Unasked => true,
+            Self::Absent => present.is_none(),
+            Self::Asked(judged) => present == Some(judged.digest.as_str()),
+        }
+    }
+
+    /// What is to be counted.
+    pub(super) const fn judged(&self) -> Option<&Judged> {
+        match self {
+            Self::Unasked | Self::Absent => None,
+            Self::Asked(judged) => Some(judged),
+        }
+    }
+}
+
 /// What a shadow said of one fact, to be counted with it. Counted only while that shadow is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {

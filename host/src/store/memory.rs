@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate, Scope,
-    Shadow, Store, StoreError, Upkeep, Work,
+    Shadow, Signed, Store, StoreError, Upkeep, Work,
 };
 use crate::model::{
     AdminEvent, Change, Entity, Event, HistoryRow, NewEntity, PolicyPin, Queued, RaisedLimits, Reference, Resource,
@@ -342,7 +342,10 @@ impl State {
             .entities
             .get(&change.after.row)
             .filter(|found| found.version == change.expected_version);
-        let fits = current.filter(|_| key.as_ref().is_none_or(|(place, _)| !self.keys.contains_key(place)));
+        let shadow = self.shadows.get(&change.after.reference.kind);
+        let is_judged = effects.shadow.fits(shadow.map(|shadow| shadow.digest.as_str()));
+        let fits =
+            current.filter(|_| is_judged && key.as_ref().is_none_or(|(place, _)| !self.keys.contains_key(place)));
         let Some(before) = fits.cloned() else {
             let found = self.by_id(&change.after.reference.id).cloned().map(Box::new);
             return Ok(Step::WroteNothing(Applied::Lost(found)));
@@ -360,7 +363,7 @@ impl State {
             self.note_health(health);
         }
         self.record(&change.admin);
-        if let Some(judged) = &effects.judged {
+        if let Some(judged) = effects.shadow.judged() {
             self.count_judged(judged);
         }
         self.update_runtimes(&effects.runtimes);
@@ -406,25 +409,25 @@ impl State {
 
     fn install(&mut self, component: &Component) {
         let digest = &component.record.digest;
-        let raised = &component.record.raised;
-        let is_present = |kept: &&mut Kept| kept.installed && kept.component.record.digest == *digest;
-        if let Some(kept) = self.components.iter_mut().find(is_present) {
-            if !raised.is_empty() {
-                kept.component.record.raised = raised.clone();
+        let fresh = Kept {
+            component: component.clone(),
+            installed: true,
+        };
+        let mut all = self.components.iter_mut();
+        match all.find(|kept| kept.component.record.digest == *digest) {
+            Some(kept) if kept.installed => {
+                if !component.record.raised.is_empty() {
+                    kept.component.record.raised = component.record.raised.clone();
+                }
+                let known = &mut kept.component.signatures;
+                for signed in &component.signatures {
+                    if known.iter().all(|other| other.public_key != signed.public_key) {
+                        known.push(signed.clone());
+                    }
+                }
             }
-        } else {
-            let fresh = Kept {
-                component: component.clone(),
-                installed: true,
-            };
-            match self
-                .components
-                .iter_mut()
-                .find(|kept| kept.component.record.digest == *digest)
-            {
-                Some(kept) => *kept = fresh,
-                None => self.components.push(fresh),
-            }
+            Some(kept) => *kept = fresh,
+            None => self.components.push(fresh),
         }
     }
 
@@ -768,6 +771,32 @@ impl Store for MemoryStore {
             state.record(std::slice::from_ref(event));
             Ok(Step::Wrote(true))
         })
+    }
+
+    fn live_pins(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        let state = self.state();
+        let installed = state.components.iter().filter(|kept| kept.installed);
+        let counted = installed.map(|kept| {
+            let digest = &kept.component.record.digest;
+            let is_live = |entity: &&Entity| entity.policy.digest == *digest && !entity.terminal;
+            let live = state.entities.values().filter(is_live).count();
+            (digest.clone(), i64::try_from(live).unwrap_or(i64::MAX))
+        });
+        Ok(counted.filter(|(_, live)| *live > 0).collect())
+    }
+
+    fn signatures(&self) -> Result<Vec<(String, Signed)>, StoreError> {
+        let state = self.state();
+        let installed = state.components.iter().filter(|kept| kept.installed);
+        let signed = installed.flat_map(|kept| {
+            let component = &kept.component;
+            let digest = &component.record.digest;
+            component
+                .signatures
+                .iter()
+                .map(move |signed| (digest.clone(), signed.clone()))
+        });
+        Ok(signed.collect())
     }
 
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {

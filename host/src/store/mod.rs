@@ -24,7 +24,7 @@ mod sqlite;
 pub use error::StoreError;
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{FaultyStore, PlannedFault, When};
-pub use judging::{Judged, JudgedCounts, Judging, PageBack, Shadow};
+pub use judging::{Judged, JudgedCounts, Judging, PageBack, Shadow, ShadowSeen};
 #[cfg(any(test, feature = "testing"))]
 pub use memory::MemoryStore;
 pub use outbox::{Acknowledged, Backlog, Binding, Consumer, DueQuery, Enqueued, Outbox, Outline, Owed};
@@ -35,7 +35,7 @@ pub use queue::{
 pub use records::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, Journal, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded,
-    RuntimeUpdate, Scope, Upkeep, Work,
+    RuntimeUpdate, Scope, Signed, Upkeep, Work,
 };
 pub use schedules::{Fire, Fired, KeptSchedule, Occurrence, Schedules, Steering};
 pub use sqlite::{Counts, Log, OpenMode, SqliteStore, StoreHealth, Tuning, examine};
@@ -66,7 +66,7 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     /// Applies a decided change: compare-and-set on the version, history, event, audit rows, key and runtime rows in
     /// one commit. Nothing is written unless the answer is [`Applied::Written`]. What is fixed at creation (kind, id,
     /// name, tags, lineage, notify settings, creation time) stays whatever the change says; the policy pin may move.
-    /// A key that was used before is a lost race. A row of a queue that is paused or full is not taken. An end is told to
+    /// A key that was used before is a lost race, and so is a change that the shadow of its kind has not judged. A row of a queue that is paused or full is not taken. An end is told to
     /// whoever waits for it, unless a successor takes its place.
     ///
     /// # Errors
@@ -181,9 +181,9 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     /// The store cannot be read.
     fn belongings(&self, entities: &[Entity]) -> Result<Vec<Belongings>, StoreError>;
 
-    /// Adds components with their descriptors, makes active what the activations name, and writes the audit rows: one
-    /// commit. A component that is there already gets the limits that are raised with it, where any is, and is else left as
-    /// it is.
+    /// Adds components with their descriptors and signatures, makes active what the activations name, and writes the audit
+    /// rows: one commit. A component that is there already gets the signatures that it has not, and the limits that are
+    /// raised with it, where any is; it is else left as it is.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -201,8 +201,8 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     /// The store failed; nothing was written.
     fn activate(&self, activation: &Activation, event: &AdminEvent) -> Result<bool, StoreError>;
 
-    /// Removes a component that no entity is pinned to, that is not active and no shadow, and writes the audit row. False when it
-    /// is in use or not there. History goes on naming its digest.
+    /// Removes a component that no entity is pinned to, that is not active and no shadow, with its signatures, and writes
+    /// the audit row. False when it is in use or not there. History goes on naming its digest.
     ///
     /// # Errors
     /// The store failed; nothing was written.
@@ -213,6 +213,18 @@ pub trait Store: Judging + Outbox + Queue + Schedules {
     /// # Errors
     /// The store cannot be read.
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError>;
+
+    /// How many entities that have not ended are pinned to each component, by digest; those without any are left out.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn live_pins(&self) -> Result<Vec<(String, i64)>, StoreError>;
+
+    /// Who signed which component, by digest, in order of installation.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn signatures(&self) -> Result<Vec<(String, Signed)>, StoreError>;
 
     /// The limits that were raised for a component: none when it is not installed.
     ///

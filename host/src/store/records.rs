@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HeldLease, Judged, NoRoom, Successor};
+use super::{HeldLease, NoRoom, ShadowSeen, Successor};
 
 use crate::model::{
     AdminEvent, Change, Containment, DestinationHealth, Entity, Fields, RaisedLimits, Reference, Runtime, RuntimeState,
@@ -65,8 +65,8 @@ pub struct EffectSet {
     pub destination: Option<DestinationHealth>,
     /// The attempt that follows this one, if the change ends it.
     pub successor: Option<Successor>,
-    /// What a shadow said of the same command.
-    pub judged: Option<Judged>,
+    /// Whether a shadow judged the same command.
+    pub shadow: ShadowSeen,
 }
 
 /// A write to one runtime row; what is none stays.
@@ -345,6 +345,21 @@ pub struct Component {
     pub descriptor: String,
     /// The component itself.
     pub bytes: Vec<u8>,
+    /// Who signed it, verified.
+    pub signatures: Vec<Signed>,
+}
+
+/// That somebody signed a component, verified when it was installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// The key: Ed25519, 32 bytes.
+    pub public_key: [u8; 32],
+    /// What signatures name the key by.
+    pub key_id: [u8; 8],
+    /// The signature over the component's bytes.
+    pub signature: [u8; 64],
+    /// When it was verified.
+    pub at: Timestamp,
 }
 
 /// A component in a listing.

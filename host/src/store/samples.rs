@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, Store, StoreError, Successor, Work, Worker,
+    Activation, Component, ComponentRecord, EffectSet, Installation, NewRun, ShadowSeen, Store, StoreError, Successor,
+    Work, Worker,
 };
 use crate::model::{
     Actor, AdminEvent, Change, Containment, Destination, Dispatch, DurationMs, Entity, Event, EventId, Fields,
@@ -39,6 +40,7 @@ pub fn component(kind: &str, digest: &str) -> Component {
         record,
         descriptor: format!("{{\"kind\":\"{kind}\"}}"),
         bytes: b"\0asm".to_vec(),
+        signatures: Vec::new(),
     }
 }
 
@@ -211,7 +213,7 @@ pub fn change(store: &dyn Store, entity: &Entity, status: &str) -> EffectSet {
         runtimes: Vec::new(),
         destination: None,
         successor: None,
-        judged: None,
+        shadow: ShadowSeen::Unasked,
     }
 }
 

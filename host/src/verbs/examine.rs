@@ -29,7 +29,19 @@ pub fn examine(host: &Host, bytes: &[u8], wished: &RaisedLimits) -> Result<Candi
     })
 }
 
-/// The same for a component that is only to be tried, without a store: errors in its descriptor are findings.
+/// The same without a store: for whoever makes a component.
+///
+/// # Errors
+/// As of [`examine`].
+pub fn examine_made(config: &Config, bytes: &[u8], raised: &RaisedLimits) -> Result<Candidate, Error> {
+    config.limits.admit(raised)?;
+    let limits = config.limits.raised(raised);
+    prepare(bytes, limits, |policy, bytes| {
+        compiled(config, limits.compile, policy, bytes)
+    })
+}
+
+/// The same for a component that is only to be tried: errors in its descriptor are findings.
 ///
 /// # Errors
 /// It cannot be tried, a limit cannot be raised that far, or the program cannot be started.

@@ -19,6 +19,7 @@ use crate::model::{
     Actor, Create, DISPATCH_KIND, DurationMs, Entity, NotifySettings, Reach, Reason, Reference, Retention, Transition,
 };
 use crate::policy::Limits;
+use crate::provenance::Trust;
 use crate::store::samples::new_run;
 use crate::store::{
     EntityQuery, FaultyStore, HistoryQuery, MemoryStore, NewRun, PlannedFault, Store, StoreError, When,
@@ -216,7 +217,7 @@ fn an_activation_survives_every_failing_call() {
                 reason: "to see".to_owned(),
                 ..Activating::default()
             };
-            activate(host, "schedule_run@1", &activating, &tester()).map(|_| ())
+            activate(host, "schedule_run@1", &activating, &Trust::default(), &tester()).map(|_| ())
         },
         |store| {
             let components = store.components().unwrap();

@@ -12,8 +12,10 @@ use crate::model::{
     PolicyPin, Reference, Structural, Way, filled, migrate as moved, no_place, way,
 };
 use crate::policy::MapRequest;
+use crate::provenance::Trust;
 use crate::store::{Applied, EntityQuery};
 use crate::verbs::guarded::surroundings_under;
+use crate::verbs::provenance::vouched;
 use crate::verbs::transition::move_policy;
 
 /// How many entities are read at once.
@@ -36,6 +38,8 @@ pub struct Migration {
     pub only: Option<Vec<Entity>>,
     /// At most so many are moved.
     pub limit: Option<usize>,
+    /// Whose signatures count: entities are put under nothing that could not be put in force.
+    pub trust: Trust,
     /// Who asks.
     pub actor: Actor,
     /// Whether anything is written.
@@ -125,7 +129,7 @@ impl Migrated {
 /// Moves what lives, and tells `progress` how many it has looked at.
 ///
 /// # Errors
-/// The orders make no sense for that policy, it is not installed, or the store failed: what was moved before stays moved.
+/// The orders make no sense for that policy, it is not installed or not vouched for, or the store failed: what was moved before stays moved.
 pub fn migrate(host: &Host, asked: &Migration, mut progress: impl FnMut(usize)) -> Result<Migrated, Error> {
     let mover = Mover::new(host, asked)?;
     let mut report = Migrated {
@@ -187,6 +191,10 @@ impl<'a> Mover<'a> {
     fn new(host: &'a Host, asked: &'a Migration) -> Result<Self, Error> {
         let selected = host.policies().installed(&asked.to)?;
         let selected = selected.ok_or_else(|| Error::UnknownPolicy { word: asked.to.clone() })?;
+        let components = host.store().components()?;
+        for record in components.iter().filter(|record| record.digest == asked.to) {
+            vouched(host, record, &asked.trust)?;
+        }
         check_orders(host, &selected.lifecycle, &asked.orders)?;
         let function = if host.policies().exports(&asked.to, "migrate")? {
             MapFunction::Exported

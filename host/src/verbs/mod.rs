@@ -23,6 +23,7 @@ mod needed;
 mod notices;
 pub mod outbox;
 mod policy;
+mod provenance;
 mod prune;
 mod reap;
 mod remove;
@@ -48,7 +49,7 @@ pub use bindings::{bind, newest_event, preview, unbind};
 pub use create::{IdChoice, Made, create};
 pub use doctor::{Check, CheckResult, doctor};
 pub use enclosing::{Enclosing, enclosing};
-pub use examine::{COMPILE_REFUSED, compile_bounded, examine, examine_on_trial, limits_for};
+pub use examine::{COMPILE_REFUSED, compile_bounded, examine, examine_made, examine_on_trial, limits_for};
 pub use finish::finish;
 pub use health::{health, health_if_open};
 pub use judging::{
@@ -57,9 +58,10 @@ pub use judging::{
 pub use kill::{Kill, KillPlan, KillResult, Killed, Killing, Planned, declare_gone, kill, plan as plan_kill};
 pub use living::{Seen, living, living_json};
 pub use migrate::{Counted, Doing, KeptGroup, Migrated, Migration, MovedGroup, migrate};
-pub use needed::in_use;
+pub use needed::{Held, installed};
 pub use notices::{Notices, lease_grace, notices};
 pub use policy::{Activating, Installed, Installing, activate, install, remove, rollback};
+pub use provenance::{Offer, trust};
 pub use prune::{PruneItem, PruneKind, PruneOutcome, PruneReport, Pruning, plan_prune, prune};
 pub use reap::{Reaped, reap};
 pub use remove::{ClearResult, Clearance, Cleared, Clearing, Keep, clear};

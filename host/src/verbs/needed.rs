@@ -18,11 +18,44 @@ const PAGE: usize = 500;
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn in_use(host: &Host, record: &ComponentRecord) -> Result<i64, Error> {
+fn in_use(host: &Host, record: &ComponentRecord) -> Result<i64, Error> {
     if record.kind != HANDLER_KIND {
         return Ok(record.in_use);
     }
     Ok(i64::try_from(uses(host, record)?.len()).unwrap_or(i64::MAX))
+}
+
+/// How many live entities a component has, of all that are counted; never more than it has.
+fn live(pins: &[(String, i64)], record: &ComponentRecord) -> i64 {
+    let its = pins.iter().find(|(digest, _)| *digest == record.digest);
+    its.map_or(0, |(_, live)| *live).min(record.in_use)
+}
+
+/// How many entities each component holds.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The component, `in_use` as a removal counts it.
+    pub record: ComponentRecord,
+    /// How many of its entities live; none of a handler, which holds no entity.
+    pub live: Option<i64>,
+}
+
+/// What is installed, with how much holds each of it.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn installed(host: &Host) -> Result<Vec<Held>, Error> {
+    let pins = host.store().live_pins()?;
+    let components = host.store().components()?.into_iter();
+    let held = components.map(|mut record| {
+        if record.kind == HANDLER_KIND {
+            record.in_use = in_use(host, &record)?;
+            return Ok(Held { record, live: None });
+        }
+        let live = Some(live(&pins, &record));
+        Ok(Held { record, live })
+    });
+    held.collect()
 }
 
 /// Everything that needs a component, at most [`USES_MAX`] of each sort. Empty when nothing does.
@@ -32,10 +65,15 @@ pub fn in_use(host: &Host, record: &ComponentRecord) -> Result<i64, Error> {
 pub(crate) fn uses(host: &Host, record: &ComponentRecord) -> Result<Vec<Use>, Error> {
     if record.kind != HANDLER_KIND {
         let in_force = record.active.then_some(Use::InForce);
-        let pinned = (record.in_use > 0).then_some(Use::Pinned(record.in_use));
         let shadow = host.store().shadow(&record.kind)?;
         let judges = shadow.filter(|shadow| shadow.digest == record.digest);
         let judges = judges.map(|shadow| Use::Shadow(shadow.kind));
+        let live = live(&host.store().live_pins()?, record);
+        let pinned = (record.in_use > 0).then(|| Use::Pinned {
+            kind: record.kind.clone(),
+            live,
+            ended: record.in_use - live,
+        });
         return Ok(in_force.into_iter().chain(judges).chain(pinned).collect());
     }
     let mut uses = bound(host, record)?;

@@ -9,9 +9,11 @@ use crate::model::{
     Actor, AdminEvent, Described, Fields, HANDLER_KIND, Invalid, Lifecycle, RaisedLimits, check_given, coerce,
 };
 use crate::policy::{Candidate, select};
+use crate::provenance::Trust;
 use crate::store::{Activation, Component, ComponentRecord};
 use crate::verbs::examine::{examine, limits_for};
 use crate::verbs::needed::uses;
+use crate::verbs::provenance::{Offer, verified, vouched};
 
 /// A component that was installed.
 #[derive(Debug)]
@@ -33,14 +35,22 @@ pub struct Installing {
     pub activating: Option<Activating>,
 }
 
-/// Checks a component and adds it to the store, in one commit, and makes it the one in force when asked.
+/// Checks a component and adds it to the store with its signatures, in one commit, and makes it the one in force when
+/// asked. One that is there already gets the signatures.
 ///
 /// # Errors
-/// It is unusable (every problem is told), a limit cannot be raised that far, or the store failed: nothing was written,
-/// what was in force stays.
-pub fn install(host: &Host, bytes: &[u8], installing: &Installing, actor: &Actor) -> Result<Installed, Error> {
+/// It is not vouched for or unusable (every problem is told), a limit cannot be raised that far, or the store failed:
+/// nothing was written, what was in force stays.
+pub fn install(
+    host: &Host,
+    offer: &Offer<'_>,
+    installing: &Installing,
+    trust: &Trust,
+    actor: &Actor,
+) -> Result<Installed, Error> {
     host.ensure_bundled()?;
-    let candidate = examine(host, bytes, &installing.raised)?;
+    let signatures = verified(host, offer, trust)?;
+    let candidate = examine(host, offer.bytes, &installing.raised)?;
     let (_, raised) = limits_for(host, &candidate.digest, &installing.raised)?;
     let descriptor = &candidate.descriptor;
     let present = host.store().components()?;
@@ -56,7 +66,7 @@ pub fn install(host: &Host, bytes: &[u8], installing: &Installing, actor: &Actor
             .iter()
             .map(|export| format!("{}@{}", export.interface, export.version))
             .collect(),
-        size_bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+        size_bytes: i64::try_from(offer.bytes.len()).unwrap_or(i64::MAX),
         installed_at: host.now(),
         active: false,
         in_use: 0,
@@ -64,6 +74,11 @@ pub fn install(host: &Host, bytes: &[u8], installing: &Installing, actor: &Actor
     };
     let mut details =
         json!({"kind": record.kind, "name": record.name, "version": record.version, "source": record.source});
+    let signers = signatures.iter().filter_map(|signed| trust.signer(&signed.public_key));
+    let signers: Vec<&str> = signers.collect();
+    if !signers.is_empty() {
+        details["signed_by"] = json!(signers);
+    }
     if !record.raised.is_empty() {
         details["limits"] = json!(record.raised);
     }
@@ -81,7 +96,8 @@ pub fn install(host: &Host, bytes: &[u8], installing: &Installing, actor: &Actor
     let component = Component {
         record,
         descriptor: descriptor.canonical(),
-        bytes: bytes.to_vec(),
+        bytes: offer.bytes.to_vec(),
+        signatures,
     };
     crash::point("install.checked");
     host.store().install(&[component], &activations, &events)?;
@@ -106,10 +122,17 @@ pub struct Activating {
 /// Puts an installed component in force for entities created later; existing ones keep their pin.
 ///
 /// # Errors
-/// None is meant by the words, a parameter does not fit, or the store failed: nothing was written.
-pub fn activate(host: &Host, words: &str, activating: &Activating, actor: &Actor) -> Result<ComponentRecord, Error> {
+/// None is meant by the words, it is not vouched for, a parameter does not fit, or the store failed: nothing was written.
+pub fn activate(
+    host: &Host,
+    words: &str,
+    activating: &Activating,
+    trust: &Trust,
+    actor: &Actor,
+) -> Result<ComponentRecord, Error> {
     host.ensure_bundled()?;
     let record = policy_meant(host, words)?;
+    vouched(host, &record, trust)?;
     put_in_force(host, &record, activating, actor)?;
     Ok(record)
 }
@@ -140,8 +163,8 @@ fn never_in_force(record: &ComponentRecord) -> Invalid {
 /// Puts back in force what was before the present policy of a kind. Doing it twice goes forth again.
 ///
 /// # Errors
-/// The kind has no earlier policy, or the store failed: nothing was written.
-pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<ComponentRecord, Error> {
+/// The kind has no earlier policy, that is not vouched for, or the store failed: nothing was written.
+pub fn rollback(host: &Host, kind: &str, reason: &str, trust: &Trust, actor: &Actor) -> Result<ComponentRecord, Error> {
     host.ensure_bundled()?;
     let activations = host.store().activations(kind)?;
     let Some(current) = activations.first() else {
@@ -168,6 +191,7 @@ pub fn rollback(host: &Host, kind: &str, reason: &str, actor: &Actor) -> Result<
         )
         .into());
     };
+    vouched(host, record, trust)?;
     put_in_force(
         host,
         record,

@@ -1,5 +1,7 @@
 //! The one path that writes a status: whoever asks (a run's end, a kill, a sweep, the command), it goes through here.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::crash;
@@ -10,9 +12,9 @@ use crate::model::{
     Lifecycle, Refusal, Transition, decide, envelope, late_write_event, let_out, rejection_event, validate,
 };
 use crate::policy::sha256_hex;
-use crate::store::{Applied, EffectSet, NoRoom, RuntimeUpdate, Scope, Successor};
+use crate::store::{Applied, EffectSet, NoRoom, RuntimeUpdate, Scope, ShadowSeen, Successor};
 use crate::verbs::guarded::ask_guard;
-use crate::verbs::judging::{Shadows, refused};
+use crate::verbs::judging::{judged, look_again, refused};
 use crate::verbs::outbox::plan;
 use crate::verbs::verdict::End;
 
@@ -130,12 +132,11 @@ pub(crate) fn write(
     let mut entity = entity.clone();
     let lifecycle = host.lifecycle(&entity)?;
     validate(&lifecycle, command)?;
-    let shadows = Shadows::of(host);
     for _ in 0..LOST_RACES_MAX {
         if let Some(replay) = replayed(host, &entity, command)? {
             return Ok(replay);
         }
-        let effects = match effects(host, &shadows, &lifecycle, (&entity, command), beside)? {
+        let effects = match effects(host, &lifecycle, (&entity, command), beside)? {
             Prepared::Effects(effects) => effects,
             Prepared::Outcome(outcome) => return Ok(outcome),
         };
@@ -154,7 +155,10 @@ pub(crate) fn write(
                     message,
                 }));
             }
-            Applied::Lost(Some(current)) => entity = *current,
+            Applied::Lost(Some(current)) => {
+                look_again(host, &current.reference.kind);
+                entity = *current;
+            }
             Applied::NoRoom(why) => return Ok(no_room(&entity, why)),
         }
     }
@@ -178,7 +182,7 @@ pub(crate) fn move_policy(host: &Host, change: Change) -> Result<Applied, Error>
         runtimes: Vec::new(),
         destination: None,
         successor: None,
-        judged: None,
+        shadow: ShadowSeen::Unasked,
     };
     commit(host, &effects, ["migrate.decided", "migrate.committed"])
 }
@@ -199,19 +203,22 @@ fn commit(host: &Host, effects: &EffectSet, [before, after]: [&str; 2]) -> Resul
 pub(crate) fn write_all(host: &Host, commands: &[(Entity, Transition)]) -> Result<Vec<TransitionOutcome>, Error> {
     let mut outcomes = Vec::with_capacity(commands.len());
     let mut prepared = Vec::new();
-    let shadows = Shadows::of(host);
+    let kinds: BTreeSet<&str> = commands
+        .iter()
+        .map(|(entity, _)| entity.reference.kind.as_str())
+        .collect();
+    // Whoever is lost here is not decided again, so a shadow has to be known of before.
+    kinds.into_iter().for_each(|kind| look_again(host, kind));
     for (entity, command) in commands {
         let lifecycle = host.lifecycle(entity)?;
         validate(&lifecycle, command)?;
-        outcomes.push(
-            match effects(host, &shadows, &lifecycle, (entity, command), &Beside::NOTHING)? {
-                Prepared::Outcome(outcome) => Some(outcome),
-                Prepared::Effects(effects) => {
-                    prepared.push(*effects);
-                    None
-                }
-            },
-        );
+        outcomes.push(match effects(host, &lifecycle, (entity, command), &Beside::NOTHING)? {
+            Prepared::Outcome(outcome) => Some(outcome),
+            Prepared::Effects(effects) => {
+                prepared.push(*effects);
+                None
+            }
+        });
     }
     crash::point("transition.decided");
     let applied = if prepared.is_empty() {
@@ -253,7 +260,6 @@ enum Prepared {
 /// Judges a command; what it comes to without a write is told at once, with its audit row.
 fn effects(
     host: &Host,
-    shadows: &Shadows<'_>,
     lifecycle: &Lifecycle,
     (entity, command): (&Entity, &Transition),
     beside: &Beside<'_>,
@@ -274,12 +280,12 @@ fn effects(
                 event.details["guarded"] = guarded;
             }
             // The audit row of a refusal is committed before the answer.
-            match shadows.judged((entity, command), beside.end, refused(&refusal.code)) {
-                None => host.store().record(&[event], beside.runtimes)?,
-                Some((judged, difference)) => {
-                    let events: Vec<AdminEvent> = [event].into_iter().chain(difference).collect();
-                    host.store().record_judged(&events, beside.runtimes, &judged)?;
-                }
+            look_again(host, &entity.reference.kind);
+            let (seen, difference) = judged(host, (entity, command), beside.end, refused(&refusal.code));
+            let events: Vec<AdminEvent> = [event].into_iter().chain(difference).collect();
+            match seen {
+                ShadowSeen::Unasked | ShadowSeen::Absent => host.store().record(&events, beside.runtimes)?,
+                ShadowSeen::Asked(judged) => host.store().record_judged(&events, beside.runtimes, &judged)?,
             }
             return Ok(Prepared::Outcome(TransitionOutcome::Rejected(refusal)));
         }
@@ -291,12 +297,8 @@ fn effects(
         status: change.row.status.clone(),
         code: change.row.reason.code.clone(),
     };
-    let judged = shadows
-        .judged((entity, command), beside.end, recorded)
-        .map(|(judged, difference)| {
-            change.admin.extend(difference);
-            judged
-        });
+    let (shadow, difference) = judged(host, (entity, command), beside.end, recorded);
+    change.admin.extend(difference);
     change.event = event(host, lifecycle, &change)?;
     if let Some(event) = &change.event {
         let (planned, audit) = plan(host, &entity.reference, &entity.notify, event)?;
@@ -308,7 +310,7 @@ fn effects(
         runtimes: beside.runtimes.to_vec(),
         destination: beside.destination.cloned(),
         successor: beside.successor.cloned(),
-        judged,
+        shadow,
     })))
 }
 

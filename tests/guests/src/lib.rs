@@ -28,6 +28,9 @@ pub const STRICT_PLAY: &[u8] = bytes::STRICT_PLAY;
 /// The example `two-person-approval` as a component.
 pub const TWO_PERSON_APPROVAL: &[u8] = bytes::TWO_PERSON_APPROVAL;
 
+/// The example of tickets in Rust as a component.
+pub const TICKET: &[u8] = bytes::TICKET;
+
 /// The kit's example of a policy with every optional part as a component.
 pub const REVIEW: &[u8] = bytes::REVIEW;
 

@@ -32,6 +32,18 @@ fn every_session_of_an_example_goes_as_its_readme_shows_it() {
     }
 }
 
+#[test]
+fn every_case_of_an_example_comes_to_what_it_says() {
+    let home = Home::new();
+    for (name, file, component) in EXAMPLES {
+        std::fs::write(home.path(file), component).expect("a file in the test's directory");
+        let cases = path(name, "cases.toml");
+        let tried = home.run(&["policy", "test", file, "--cases", &cases.to_string_lossy()]);
+        let tried = tried.exits(0);
+        assert!(!tried.out.contains("warning"), "{}", tried.out);
+    }
+}
+
 fn path(example: &str, file: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../examples", example, file]
         .iter()
@@ -43,7 +55,7 @@ fn read(path: &PathBuf) -> String {
 }
 
 /// The document with the answers that its commands have now: in blocks of `console`, `$ ` begins a command, which goes on
-/// over lines that are indented by more than its answer ever is, and everything else is an answer.
+/// after a line that ends in `\` or `&&`, and everything else is an answer.
 fn replayed(home: &Home, document: &str) -> String {
     let mut told = String::new();
     let mut lines = document.lines().peekable();
@@ -52,8 +64,8 @@ fn replayed(home: &Home, document: &str) -> String {
         match line.strip_prefix("$ ").filter(|_| in_session) {
             Some(first) => {
                 let mut command = first.to_owned();
-                while let Some(more) = lines.next_if(|line| line.starts_with("    ")) {
-                    command = format!("{command}\n{more}");
+                while command.ends_with('\\') || command.ends_with("&&") {
+                    command = format!("{command}\n{}", lines.next().unwrap_or_default());
                 }
                 while lines
                     .next_if(|line| !line.starts_with("$ ") && *line != "```")

@@ -84,7 +84,7 @@ fn a_rate_limited_attempt_of_queued_work_waits_as_long_as_its_verdict_says() {
         "failed",
         "no attempt more than there are"
     );
-    let why = home.done(&["why", &shown["children"][0].as_str().expect("its run").to_owned()]);
+    let why = home.done(&["why", shown["children"][0].as_str().expect("its run")]);
     assert!(why.contains("what it was queued as decides"), "{why}");
 }
 

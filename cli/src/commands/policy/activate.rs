@@ -4,6 +4,7 @@ use runwarden_host::store::ComponentRecord;
 use runwarden_host::verbs::{Activating, activate, known_kind, rollback, start_shadow};
 use serde_json::{Value, json};
 
+use super::offer::trusted;
 use crate::context::{Context, operator};
 use crate::errors::Outcome;
 use crate::output::{Page, Report, Style, Text};
@@ -54,6 +55,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<InForce> {
     if let Some(kind) = &args.previous {
         return back(context, kind, &args.reason);
     }
+    let trust = trusted(context)?;
     let activating = Activating {
         parameters: args.parameters.iter().cloned().collect(),
         reason: args.reason.clone(),
@@ -67,17 +69,17 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<InForce> {
         let record = start_shadow(&host, &words, &activating, &operator())?;
         return Ok(InForce(record, Part::Judges));
     }
-    Ok(InForce(
-        activate(&host, &words, &activating, &operator())?,
-        Part::Decides,
-    ))
+    let record = activate(&host, &words, &activating, &trust, &operator())?;
+    Ok(InForce(record, Part::Decides))
 }
 
 /// Puts back what was in force before.
 pub(super) fn back(context: &Context, kind: &str, reason: &str) -> Outcome<InForce> {
     let host = context.create()?;
     let kind = known_kind(&host, kind)?;
-    Ok(InForce(rollback(&host, &kind, reason, &operator())?, Part::Decides))
+    let trust = trusted(context)?;
+    let record = rollback(&host, &kind, reason, &trust, &operator())?;
+    Ok(InForce(record, Part::Decides))
 }
 
 impl Report for InForce {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use runwarden_host::model::{Described, RaisedLimits};
 use runwarden_host::policy::Candidate;
-use runwarden_host::verbs::examine;
+use runwarden_host::verbs::examine_made;
 use serde_json::{Value, json};
 
 use super::language::{Built, Language};
 use super::limits::{LimitArgs, options};
+use super::test::CASES;
 use crate::context::Context;
 use crate::errors::{Failure, Outcome, finding_line};
 use crate::exit::Exit;
@@ -37,13 +38,14 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "EXAMPLES
   runwarden policy build
   runwarden policy build ./post
+  runwarden policy test ./post/post.wasm
   runwarden policy install ./post/post.wasm
 
 The language is known by what lies there: lifecycle.toml (a table, which needs no compiler),
 Cargo.toml, package.json, pyproject.toml or a Makefile (C). What the project's tools need is fetched
 by npm, or by pip into .venv, where it is not there.
 NAME.wasm is written into DIR once it has passed every check that `install` makes. What does not
-change keeps its digest.";
+change keeps its digest. No home is needed.";
 
 /// What was built.
 pub(crate) struct Made {
@@ -53,6 +55,8 @@ pub(crate) struct Made {
     warnings: Vec<String>,
     /// Limits that it does not keep.
     raised: RaisedLimits,
+    /// There are cases to try it with.
+    has_cases: bool,
 }
 
 /// Builds.
@@ -60,9 +64,8 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
     let project = args.directory.as_path();
     let language = args.language.map_or_else(|| Language::of(project), Ok)?;
     let Built { component, table } = language.build(project, &context.output)?;
-    let host = context.read_or_create()?;
     let raised = args.limits.raised().or(&language.raised());
-    let candidate = examine(&host, &component, &raised)?;
+    let candidate = examine_made(&context.config(), &component, &raised)?;
     let warnings = match table {
         None => candidate.findings.iter().map(finding_line).collect(),
         Some(table) => {
@@ -81,6 +84,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Made> {
         candidate,
         warnings,
         raised,
+        has_cases: project.join(CASES).is_file(),
     })
 }
 
@@ -105,7 +109,8 @@ impl Made {
             format!("./{path}")
         };
         let options = options(&self.raised);
-        format!("runwarden policy install {path}{options}")
+        let verb = if self.has_cases { "test" } else { "install" };
+        format!("runwarden policy {verb} {path}{options}")
     }
 }
 

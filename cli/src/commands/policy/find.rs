@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use runwarden_host::model::{Described, Entity, Finding, HANDLER_KIND, HandlerDescriptor, Lifecycle, RaisedLimits};
 use runwarden_host::policy::{Inspected, Limits, findings, inspect, select};
+use runwarden_host::provenance::{KeyId, PublicKey};
 use runwarden_host::store::ComponentRecord;
-use runwarden_host::verbs::{examine, limits_for};
+use runwarden_host::verbs::{examine, limits_for, trust};
 use runwarden_host::{Error, Host};
+use serde_json::{Value, json};
 
 use super::limits::LimitArgs;
 use crate::errors::{Failure, Outcome};
+use crate::notify::files;
 
 /// What a component says of itself.
 pub(super) enum Says {
@@ -36,6 +39,48 @@ pub(super) struct Subject {
     pub(super) limits: Limits,
     /// Which of that is raised for it.
     pub(super) raised: RaisedLimits,
+    /// Who signed it, of what is installed.
+    pub(super) signers: Vec<Signer>,
+}
+
+/// Who signed a component.
+#[derive(Clone, Debug)]
+pub(super) struct Signer {
+    /// Whose key it is, if the settings know it.
+    pub(super) name: Option<String>,
+    /// The key.
+    pub(super) key: PublicKey,
+}
+
+impl Signer {
+    /// Who signed each installed component, by digest, with the names that the settings give.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) fn all(host: &Host) -> Outcome<Vec<(String, Self)>> {
+        let signatures = host.store().signatures()?;
+        // Names are for people: without settings that can be read, the keys are shown.
+        let trust = trust(&files()).map(|(trust, _)| trust).unwrap_or_default();
+        let named = signatures.into_iter().map(|(digest, signed)| {
+            let key = PublicKey {
+                id: KeyId(signed.key_id),
+                bytes: signed.public_key,
+            };
+            let name = trust.signer(&key.bytes).map(str::to_owned);
+            (digest, Self { name, key })
+        });
+        Ok(named.collect())
+    }
+
+    /// The name, else the key.
+    pub(super) fn words(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("key {}", self.key.id))
+    }
+
+    /// As JSON.
+    pub(super) fn json(&self) -> Value {
+        json!({"name": self.name, "key_id": self.key.id.to_string(), "key": self.key.to_setting()})
+    }
 }
 
 impl Subject {
@@ -69,6 +114,14 @@ impl Subject {
             Says::Policy(lifecycle) => &lifecycle.descriptor().summary,
             Says::Handler(descriptor) => &descriptor.summary,
         }
+    }
+
+    /// The interfaces it exports, with their versions.
+    pub(super) fn exports(&self) -> Vec<String> {
+        let exports = self.inspected.exports.iter();
+        exports
+            .map(|export| format!("{}@{}", export.interface, export.version))
+            .collect()
     }
 
     /// A policy's graph.
@@ -223,6 +276,8 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         Says::Policy(lifecycle) => Described::Policy(Box::new(lifecycle.descriptor().clone())),
         Says::Handler(descriptor) => Described::Handler((**descriptor).clone()),
     };
+    let signers = Signer::all(host)?.into_iter();
+    let signers = signers.filter(|(signed, _)| signed == digest).map(|(_, signer)| signer);
     Ok(Subject {
         says,
         digest: digest.to_owned(),
@@ -231,6 +286,7 @@ fn by_digest(host: &Host, digest: &str, word: &str) -> Outcome<Subject> {
         inspected,
         limits,
         raised: host.store().raised_limits(digest)?,
+        signers: signers.collect(),
     })
 }
 
@@ -248,6 +304,7 @@ fn in_bytes(host: &Host, bytes: &[u8], raised: &RaisedLimits) -> Outcome<Subject
         findings: candidate.findings,
         limits,
         raised,
+        signers: Vec::new(),
     })
 }
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use runwarden_host::model::{Described, Fields};
-use runwarden_host::verbs::{Activating, Installed, Installing, install};
+use runwarden_host::verbs::{Activating, Installed, Installing, Offer, install};
 use serde_json::{Value, json};
 
-use super::find::read;
 use super::findings::{findings_json, findings_text};
 use super::limits::LimitArgs;
+use super::offer::{offered, trusted};
 use crate::context::{Context, operator};
 use crate::errors::Outcome;
 use crate::output::{Page, Report, Style, Text};
@@ -17,9 +17,12 @@ use crate::output::{Page, Report, Style, Text};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The component of a policy or handler, a .wasm file
-    #[arg(value_name = "FILE")]
+    /// The component of a policy or handler: a .wasm file, or an OCI image layout with one
+    #[arg(value_name = "FILE|DIR")]
     file: PathBuf,
+    /// Its signature [default: the file's name with .sig behind it, if that is there]
+    #[arg(long, value_name = "FILE")]
+    signature: Option<PathBuf>,
     /// Put it in force for entities created later
     #[arg(long, help_heading = "Activation")]
     activate: bool,
@@ -36,17 +39,22 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy install ./strict_play.wasm --activate --reason 'no merge without a gate'
   runwarden policy install ./mail.wasm
   runwarden policy install ./ticket.wasm --memory 128MiB --wall 1s
+  runwarden policy install ./from-a-registry
 
 A handler is installed in the same way; `runwarden notify add` binds it. A limit
 that is raised is raised for this component alone, for as long as it is installed: the engines
-of other languages want that. Installing it again raises more.";
+of other languages want that. Installing it again raises more.
+
+A signature that comes with a component must be by a key of [policies.keys] in your own
+settings; with `require_signature = true` in [policies], there must be one.";
 
 /// What was installed.
 pub(crate) struct Done(Installed);
 
 /// Installs.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
-    let bytes = read(&args.file)?;
+    let trust = trusted(context)?;
+    let offered = offered(&args.file, args.signature.as_deref())?;
     let host = context.create()?;
     let reason = args
         .reason
@@ -59,7 +67,11 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Done> {
             reason,
         }),
     };
-    Ok(Done(install(&host, &bytes, &installing, &operator())?))
+    let offer = Offer {
+        bytes: &offered.bytes,
+        signatures: &offered.signatures,
+    };
+    Ok(Done(install(&host, &offer, &installing, &trust, &operator())?))
 }
 
 impl Report for Done {

@@ -9,6 +9,7 @@ use runwarden_host::verbs::{Counted, Doing, KeptGroup, Migrated, Migration, Move
 use serde_json::{Value, json};
 
 use super::find;
+use super::offer::trusted;
 use crate::context::{Context, meant, operator};
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
@@ -92,6 +93,7 @@ pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Told> {
         },
         only: only(&host, &kind, &args.references)?,
         limit: args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+        trust: trusted(context)?,
         actor: operator(),
         doing,
     };

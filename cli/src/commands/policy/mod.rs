@@ -3,20 +3,24 @@
 mod activate;
 mod build;
 mod diff;
+mod export;
 mod find;
 mod findings;
 mod install;
+mod keygen;
 mod language;
 pub(crate) mod limits;
 mod ls;
 mod matrix;
 mod migrate;
 mod new;
+mod offer;
 mod replay;
 mod rm;
 mod rollback;
 mod shadow;
 mod show;
+mod sign;
 mod tally;
 mod template;
 mod test;
@@ -26,7 +30,7 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate, roll back and write policies; install and write handlers
+/// Show, install, activate, move and write policies; install and write handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -39,13 +43,16 @@ enum Command {
     Ls(ls::Args),
     Show(show::Args),
     Matrix(matrix::Args),
+    Keygen(keygen::Args),
     Migrate(migrate::Args),
     Install(install::Args),
     Activate(activate::Args),
     Diff(diff::Args),
     Replay(replay::Args),
+    Export(export::Args),
     Rollback(rollback::Args),
     Rm(rm::Args),
+    Sign(sign::Args),
     New(new::Args),
     Build(build::Args),
     Shadow(shadow::Args),
@@ -59,6 +66,8 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Ls(_) => report(context, ls::execute(context)),
         Command::Show(args) => report(context, show::execute(context, &args)),
         Command::Matrix(args) => report(context, matrix::execute(context, &args)),
+        Command::Export(args) => report(context, export::execute(context, &args)),
+        Command::Keygen(args) => report(context, keygen::execute(&args)),
         Command::Migrate(args) => report(context, migrate::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
@@ -66,6 +75,7 @@ pub(crate) fn execute(context: &Context, args: Args) -> Exit {
         Command::Diff(args) => report(context, diff::execute(context, &args)),
         Command::Rollback(args) => report(context, rollback::execute(context, &args)),
         Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::Sign(args) => report(context, sign::execute(&args)),
         Command::New(args) => report(context, new::execute(&args)),
         Command::Build(args) => report(context, build::execute(context, &args)),
         Command::Shadow(args) => report(context, shadow::execute(context, &args)),

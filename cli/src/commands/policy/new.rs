@@ -88,7 +88,8 @@ fn write(directory: &Path, files: &[File]) -> Outcome<()> {
     if std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(taken(directory));
     }
-    let unfinished = PathBuf::from(format!(".{}.new", directory.display()));
+    // A name of its own: what a killed one left is in nobody's way.
+    let unfinished = PathBuf::from(format!(".{}.new-{}", directory.display(), std::process::id()));
     std::fs::create_dir(&unfinished).map_err(|error| Failure::file("write", &unfinished, &error))?;
     let mut made = vec![unfinished.clone()];
     let written = fill(&unfinished, files, &mut made).and_then(|()| {

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use runwarden_host::model::{HandlerDescriptor, Lifecycle, Parameter};
+use runwarden_host::Host;
+use runwarden_host::model::{Entity, HandlerDescriptor, Lifecycle, Parameter};
+use runwarden_host::store::HistoryQuery;
 use serde_json::{Value, json};
 
-use super::find::{self, Says, Subject};
+use super::find::{self, Says, Signer, Subject};
 use super::findings::{findings_json, findings_text};
 use super::limits::{LimitArgs, limits_json, limits_words, raised_words};
 use crate::context::{Context, meant};
 use crate::draw;
 use crate::errors::{Failure, Outcome};
 use crate::exit::Exit;
-use crate::output::{Page, Report, Style, Text};
+use crate::output::{Page, Report, Style, Text, long_ago};
 
 /// Show what a policy allows, or a handler takes
 #[derive(Clone, Debug, clap::Args)]
@@ -31,7 +33,7 @@ pub(crate) struct Args {
         help_heading = "What is shown"
     )]
     form: Form,
-    /// The policy that this entity is pinned to, with the status it has
+    /// The policy that this entity is pinned to, with the way that the entity took
     #[arg(
         long = "ref",
         value_name = "REF",
@@ -63,7 +65,7 @@ const EXAMPLES: &str = "EXAMPLES
   runwarden policy show play
   runwarden policy show play --as svg > play.svg
   runwarden policy show schedule_run@1 --as matrix
-  runwarden policy show --ref @ --as mermaid
+  runwarden policy show --ref @ --as svg > path.svg
   runwarden policy show webhook
   runwarden policy show ./my_policy.wasm";
 
@@ -71,7 +73,8 @@ const EXAMPLES: &str = "EXAMPLES
 pub(crate) struct Shown {
     subject: Subject,
     drawn: Drawn,
-    current: Option<String>,
+    /// The way that the entity asked about took; empty when none was.
+    route: draw::Route,
 }
 
 /// What a form makes of a graph.
@@ -84,29 +87,37 @@ enum Drawn {
 /// Shows.
 pub(crate) fn execute(context: &Context, args: &Args) -> Outcome<Shown> {
     let host = context.read_or_create()?;
-    let (subject, current) = match (&args.policy, &args.reference) {
-        (Some(word), _) => (find::component(&host, word, &args.limits.raised())?, None),
+    let (subject, route) = match (&args.policy, &args.reference) {
+        (Some(word), _) => (
+            find::component(&host, word, &args.limits.raised())?,
+            draw::Route::default(),
+        ),
         (None, Some(reference)) => {
             let entity = meant(&host, reference)?;
-            (find::of_entity(&host, &entity)?, Some(entity.status))
+            (find::of_entity(&host, &entity)?, route(&host, &entity)?)
         }
         (None, None) => return Err(Failure::usage("no policy is given")),
     };
     let drawn = match args.form {
         Form::Text => Drawn::Nothing,
         Form::Matrix => Drawn::Matrix(Arc::clone(subject.lifecycle()?)),
-        form => Drawn::Drawing(drawing(subject.lifecycle()?, form, current.as_deref())?),
+        form => Drawn::Drawing(drawing(subject.lifecycle()?, form, &route)?),
     };
-    Ok(Shown {
-        subject,
-        drawn,
-        current,
-    })
+    Ok(Shown { subject, drawn, route })
 }
 
-/// The graph in a form for other programs, with the status that an entity has.
-fn drawing(lifecycle: &Lifecycle, form: Form, current: Option<&str>) -> Outcome<String> {
-    let graph = draw::Graph::new(lifecycle, current);
+/// The way that an entity took, as its history tells it.
+fn route(host: &Host, entity: &Entity) -> Outcome<draw::Route> {
+    let rows = host.store().history(&HistoryQuery {
+        id: Some(entity.reference.id.clone()),
+        ..HistoryQuery::default()
+    })?;
+    Ok(draw::Route::of(&rows))
+}
+
+/// The graph in a form for other programs, with the way that an entity took.
+fn drawing(lifecycle: &Lifecycle, form: Form, route: &draw::Route) -> Outcome<String> {
+    let graph = draw::Graph::new(lifecycle, route);
     match form {
         Form::Dot => Ok(draw::dot(&graph)),
         Form::Mermaid => Ok(draw::mermaid(&graph)),
@@ -123,7 +134,9 @@ impl Report for Shown {
         let subject = &self.subject;
         match &self.drawn {
             Drawn::Matrix(lifecycle) => return draw::matrix_json(lifecycle, &subject.digest),
-            Drawn::Drawing(drawing) => return json!({"digest": subject.digest, "drawing": drawing}),
+            Drawn::Drawing(drawing) => {
+                return json!({"digest": subject.digest, "drawing": drawing, "path": self.path_json()});
+            }
             Drawn::Nothing => {}
         }
         let descriptor = match &subject.says {
@@ -135,13 +148,15 @@ impl Report for Shown {
             "name": subject.name(),
             "version": subject.version(),
             "digest": subject.digest,
+            "signed_by": subject.signers.iter().map(Signer::json).collect::<Vec<_>>(),
             "size_bytes": subject.size_bytes,
-            "exports": exports(subject),
+            "exports": subject.exports(),
             "imports": subject.inspected.imports,
             "wit": wit(subject),
             "limits": limits_json(&subject.limits),
             "raised": subject.raised,
             "findings": findings_json(&subject.findings),
+            "path": self.path_json(),
             "descriptor": descriptor,
         })
     }
@@ -170,21 +185,84 @@ impl Shown {
         };
         add("kind", self.subject.kind().to_owned());
         add("digest", self.subject.digest.clone());
+        let signers: Vec<String> = self.subject.signers.iter().map(Signer::words).collect();
+        add("signed by", signers.join(", "));
         add("size", format!("{} bytes", self.subject.size_bytes));
-        add("exports", exports(&self.subject).join(", "));
+        add("exports", self.subject.exports().join(", "));
         add("imports", self.subject.inspected.imports.join(", "));
         add("wit", wit(&self.subject).join(", "));
         add("limits", limits_words(&self.subject.limits));
         add("raised", raised_words(&self.subject.raised));
         findings_text(&self.subject.findings, page, &mut text);
+        self.path(page, &mut text);
         let sections = match &self.subject.says {
-            Says::Policy(lifecycle) => of_policy(lifecycle, self.current.as_deref()),
+            Says::Policy(lifecycle) => of_policy(lifecycle, self.route.present()),
             Says::Handler(descriptor) => of_handler(descriptor),
         };
         for (heading, lines) in sections {
             section(&mut text, heading, &lines, page);
         }
         text
+    }
+}
+
+impl Shown {
+    /// How an entity came into the status of a step.
+    fn way(&self, place: usize) -> &'static str {
+        let (Some(before), Says::Policy(lifecycle)) = (place.checked_sub(1), &self.subject.says) else {
+            return "created";
+        };
+        let (before, step) = (&self.route.steps[before], &self.route.steps[place]);
+        match lifecycle.edge(&before.status, &step.status) {
+            _ if step.carried => "carried over",
+            Some(_) => "edge",
+            None => "override",
+        }
+    }
+
+    /// The way that the entity took: none when none was asked about.
+    fn path_json(&self) -> Value {
+        if self.route.steps.is_empty() {
+            return Value::Null;
+        }
+        let step = |(place, step): (usize, &draw::Step)| {
+            json!({"status": step.status, "code": step.code, "at": step.at.to_rfc3339(),
+                   "actor": step.actor.to_string(), "by": self.way(place), "again": step.again})
+        };
+        self.route.steps.iter().enumerate().map(step).collect()
+    }
+
+    /// The same in words: the statuses in a line, then each with its reason, its age and who wrote it.
+    fn path(&self, page: &Page, text: &mut Text) {
+        let steps = &self.route.steps;
+        if steps.is_empty() {
+            return;
+        }
+        let statuses: Vec<&str> = steps.iter().map(|step| step.status.as_str()).collect();
+        let name = Text::styled(Style::Strong, "path:").and(" ");
+        text.line(Text::new());
+        text.line(Text::hanging(name, 2, statuses.join(" → "), page));
+        let longest = statuses
+            .iter()
+            .map(|status| status.chars().count())
+            .max()
+            .unwrap_or_default();
+        for (place, step) in steps.iter().enumerate() {
+            let mut line = format!("{:>2} {:<longest$}  {}", place + 1, step.status, step.code);
+            line.push_str(&format!(", {}, by {}", long_ago(step.at, page), step.actor));
+            if matches!(self.way(place), "override" | "carried over") {
+                line.push_str(&format!(", {}", self.way(place)));
+            }
+            if step.again > 0 {
+                let times = if step.again == 1 {
+                    "once".to_owned()
+                } else {
+                    format!("{} times", step.again)
+                };
+                line.push_str(&format!(", written again {times}"));
+            }
+            text.line(Text::hanging(Text::of("  "), longest + 7, line, page));
+        }
     }
 }
 
@@ -244,15 +322,6 @@ fn section(text: &mut Text, heading: &str, lines: &[String], page: &Page) {
         let indent = line.rfind("  ").map_or(4, |column| column + 4);
         text.line(Text::hanging(Text::of("  "), indent, line, page));
     }
-}
-
-fn exports(subject: &Subject) -> Vec<String> {
-    subject
-        .inspected
-        .exports
-        .iter()
-        .map(|export| format!("{}@{}", export.interface, export.version))
-        .collect()
 }
 
 /// The versions of the interfaces it was built against.

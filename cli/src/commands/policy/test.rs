@@ -56,7 +56,7 @@ EXIT CODES
   65 no component of ours";
 
 /// The file of cases that is looked for.
-const CASES: &str = "cases.toml";
+pub(super) const CASES: &str = "cases.toml";
 
 /// Columns of a verdict with its gap.
 const INDENT: usize = 8;

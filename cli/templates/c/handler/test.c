@@ -3,8 +3,7 @@
 #include <assert.h>
 
 static Plan planned(bool success, const char *successes) {
-  exports_runwarden_notify_notifier_named_json_t config = {TEXT("successes"),
-                                                           {(uint8_t *)successes, __builtin_strlen(successes)}};
+  NamedValue config = {TEXT("successes"), {(uint8_t *)successes, __builtin_strlen(successes)}};
   Text destinations[] = {TEXT("mail"), TEXT("journal")};
   Envelope envelope = {
       .kind = TEXT("run"),

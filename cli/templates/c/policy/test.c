@@ -3,9 +3,8 @@
 #include <assert.h>
 
 static bool admits(const char *author, const char *reviewer) {
-  exports_runwarden_policy_guard_named_json_t before = {TEXT("author"), {(uint8_t *)author, __builtin_strlen(author)}};
-  exports_runwarden_policy_guard_named_json_t patched = {TEXT("reviewer"),
-                                                         {(uint8_t *)reviewer, __builtin_strlen(reviewer)}};
+  NamedValue before = {TEXT("author"), {(uint8_t *)author, __builtin_strlen(author)}};
+  NamedValue patched = {TEXT("reviewer"), {(uint8_t *)reviewer, __builtin_strlen(reviewer)}};
   Request request = {.entity.fields = {&before, 1}, .patch = {&patched, 1}};
   Decision decision;
   Fault fault;

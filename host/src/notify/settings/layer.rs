@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::entry::{Entry, State, bad_name, entry, is_name};
+use super::policies::trust;
 use super::problem::Problem;
 use super::table::Table;
 use crate::model::{DurationMs, Fields, Layer};
+use crate::provenance::Trust;
 
 /// What a layer says.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,10 @@ pub struct LayerSettings {
     pub metadata_tags: Option<Vec<String>>,
     /// From the lapse of a lease to the fence; none says nothing.
     pub lease_grace: Option<DurationMs>,
+    /// Whose signatures on components count; said by the user's own settings alone.
+    pub trust: Trust,
+    /// What is wrong with that: then nothing of it counts. They are among `problems`, too.
+    pub trust_problems: Vec<Problem>,
     /// What is wrong beside the handlers.
     pub problems: Vec<Problem>,
     /// It could not be read: what it says of any handler is not known, so every one counts as disabled from here down.
@@ -39,6 +45,11 @@ impl LayerSettings {
             entries: BTreeMap::new(),
             metadata_tags: None,
             lease_grace: None,
+            trust: Trust {
+                require_signature: false,
+                keys: BTreeMap::new(),
+            },
+            trust_problems: Vec::new(),
             problems: Vec::new(),
             is_broken: false,
         }
@@ -103,7 +114,9 @@ pub fn document(text: &str) -> Result<Fields, String> {
 /// Reads a document into the settings of a layer.
 pub(super) fn of_document(document: &Fields, base: Option<&Path>, settings: &mut LayerSettings) {
     let mut top = Table::new("the settings", document, base);
-    top.only(&["notify", "queue"], "settings_have_unknown_keys");
+    top.only(&["notify", "policies", "queue"], "settings_have_unknown_keys");
+    (settings.trust, settings.trust_problems) = trust(document, settings.layer, base);
+    top.add(settings.trust_problems.clone());
     if let Some(values) = top.table("queue") {
         let mut queue = Table::new("queue", values, base);
         queue.only(&["lease_grace"], "queue_has_unknown_keys");

@@ -12,6 +12,7 @@ mod destination;
 mod entry;
 mod files;
 mod layer;
+mod policies;
 mod problem;
 mod resolve;
 mod table;

@@ -30,6 +30,7 @@ impl Components {
             },
             descriptor: descriptor.to_owned(),
             bytes,
+            signatures: Vec::new(),
         });
     }
 

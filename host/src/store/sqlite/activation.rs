@@ -7,8 +7,8 @@ use super::connection::Db;
 use super::entity::{component, not_installed};
 use super::failure::Fault;
 use super::{history, judging};
-use crate::model::{AdminEvent, RaisedLimits};
-use crate::store::{Activation, Component, ComponentRecord, Installation};
+use crate::model::{AdminEvent, RaisedLimits, Timestamp};
+use crate::store::{Activation, Component, ComponentRecord, Installation, Signed};
 
 /// Adds a component; see [`crate::store::Store::install`].
 pub(super) fn install(db: &Db, installation: &Installation) -> Result<(), Fault> {
@@ -60,6 +60,23 @@ fn add(db: &Db, new: &Component) -> Result<(), Fault> {
         let sql = "INSERT INTO component_contents (component, descriptor, bytes) VALUES (?1, ?2, ?3)";
         db.write(sql, params![number, new.descriptor, new.bytes])?;
     }
+    sign(db, new)
+}
+
+/// Adds the signatures that a component has not.
+fn sign(db: &Db, new: &Component) -> Result<(), Fault> {
+    for signed in &new.signatures {
+        let number = component(db, &new.record.digest)?.expect("it was installed in this transaction");
+        let sql = "INSERT INTO signatures (component, public_key, key_id, signature, at_ms) VALUES (?1, ?2, ?3, ?4, ?5) \
+                   ON CONFLICT (component, public_key) DO NOTHING";
+        let Signed {
+            public_key,
+            key_id,
+            signature,
+            at,
+        } = signed;
+        db.write(sql, params![number, public_key, key_id, signature, at.as_ms()])?;
+    }
     Ok(())
 }
 
@@ -94,6 +111,7 @@ pub(super) fn remove(db: &Db, digest: &str, event: &AdminEvent) -> Result<bool, 
         return Ok(false);
     };
     db.write("DELETE FROM component_contents WHERE component = ?1", [number])?;
+    db.write("DELETE FROM signatures WHERE component = ?1", [number])?;
     let sql = "UPDATE components SET removed_at_ms = ?2 WHERE component = ?1";
     db.write(sql, params![number, event.at.as_ms()])?;
     history::record(db, event)?;
@@ -127,6 +145,28 @@ pub(super) fn components(db: &Db) -> rusqlite::Result<Vec<ComponentRecord>> {
             in_use: columns.take()?,
             raised: columns.json()?,
         })
+    })
+}
+
+/// How many live entities each component has.
+pub(super) fn live_pins(db: &Db) -> rusqlite::Result<Vec<(String, i64)>> {
+    let sql = "SELECT c.digest, count(*) FROM entities e INDEXED BY entities_live \
+               CROSS JOIN components c ON c.component = e.component WHERE e.terminal = 0 GROUP BY c.component";
+    db.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Who signed which component.
+pub(super) fn signatures(db: &Db) -> rusqlite::Result<Vec<(String, Signed)>> {
+    let sql = "SELECT c.digest, s.public_key, s.key_id, s.signature, s.at_ms FROM signatures s \
+               CROSS JOIN components c ON c.component = s.component ORDER BY s.component, s.at_ms, s.public_key";
+    db.rows(sql, [], |row| {
+        let signed = Signed {
+            public_key: row.get(1)?,
+            key_id: row.get(2)?,
+            signature: row.get(3)?,
+            at: Timestamp::from_ms(row.get(4)?),
+        };
+        Ok((row.get(0)?, signed))
     })
 }
 

@@ -174,7 +174,8 @@ pub(super) fn apply(db: &Db, effects: &EffectSet) -> Result<Applied, Fault> {
     let change = &effects.change;
     let (row, after) = (change.after.row, &change.after);
     let lost = || Ok(Applied::Lost(load(db, &after.reference.id)?.map(Box::new)));
-    let Some(before) = before(db, change)? else {
+    let found = before(db, change)?.filter(|before| effects.shadow.fits(before.shadow.as_deref()));
+    let Some(before) = found else {
         return lost();
     };
     if let Some(key) = &change.key {
@@ -239,7 +240,7 @@ fn record(db: &Db, effects: &EffectSet, pin: i64) -> Result<(), Fault> {
         let sql = "INSERT INTO keys (scope, key, entity, version, command_digest) VALUES (?1, ?2, ?1, ?3, ?4)";
         db.write(sql, params![row, key.key, change.row.version, key.command_digest])?;
     }
-    if let Some(judged) = &effects.judged {
+    if let Some(judged) = effects.shadow.judged() {
         judging::count(db, judged)?;
     }
     runtime::update(db, &effects.runtimes)?;
@@ -257,6 +258,8 @@ struct Before {
     terminal: bool,
     queue: Option<String>,
     stage: Option<Stage>,
+    /// The digest of the policy that judges its kind beside others.
+    shadow: Option<String>,
 }
 
 impl Before {
@@ -270,7 +273,10 @@ impl Before {
 
 /// The row that a change is about, when it has the version that the change was decided on.
 fn before(db: &Db, change: &Change) -> rusqlite::Result<Option<Before>> {
-    let sql = "SELECT e.component, c.component, d.held, e.terminal, e.queue, e.stage FROM entities e \
+    let sql = "SELECT e.component, c.component, d.held, e.terminal, e.queue, e.stage, \
+                   (SELECT k.digest FROM shadows s CROSS JOIN components k ON k.component = s.component \
+                    WHERE s.kind = e.kind) \
+               FROM entities e \
                LEFT JOIN components c ON c.digest = ?3 AND c.removed_at_ms IS NULL \
                LEFT JOIN dispatches d ON d.entity = e.entity WHERE e.entity = ?1 AND e.version = ?2";
     let values = params![change.after.row, change.expected_version, change.after.policy.digest];
@@ -282,6 +288,7 @@ fn before(db: &Db, change: &Change) -> rusqlite::Result<Option<Before>> {
             terminal: found.get(3)?,
             queue: found.get(4)?,
             stage: found.get::<_, Option<i64>>(5)?.and_then(Stage::from_number),
+            shadow: found.get(6)?,
         })
     })
 }

@@ -19,7 +19,7 @@ use crate::model::{AdminEvent, Entity, HistoryRow, NewEntity, RaisedLimits, Refe
 use crate::store::{
     Activation, AdminQuery, Applied, Belongings, Component, ComponentRecord, Created, EffectSet, EntityQuery,
     HistoryQuery, Installation, JournalPage, Lookup, NewRun, OldRows, Removed, Rows, RuntimeAdded, RuntimeUpdate,
-    Scope, Store, StoreError, Upkeep, Work,
+    Scope, Signed, Store, StoreError, Upkeep, Work,
 };
 
 /// What opening may do.
@@ -314,6 +314,14 @@ impl Store for SqliteStore {
 
     fn components(&self) -> Result<Vec<ComponentRecord>, StoreError> {
         self.read("listing components", activation::components)
+    }
+
+    fn live_pins(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        self.read("counting what is pinned", activation::live_pins)
+    }
+
+    fn signatures(&self) -> Result<Vec<(String, Signed)>, StoreError> {
+        self.read("listing signatures", activation::signatures)
     }
 
     fn raised_limits(&self, digest: &str) -> Result<RaisedLimits, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Answer, Decision, EndSeen, Entity, Fields, Outcome, Timestamp, Transition, decide, filled};
-use crate::policy::{GuardRequest, PolicyFault, Selected, Surroundings};
+use crate::policy::{GuardRequest, Selected, Surroundings};
 use crate::verbs::guarded::surroundings_under;
 use crate::verbs::kept::{KeptGuard, KeptVerdict, Missing, Observed};
 use crate::verbs::verdict::last_output;
@@ -53,6 +53,16 @@ pub(super) struct Record {
 pub(super) enum Opinion {
     /// This, in words where it refuses.
     Says(Answer, Option<String>),
+    /// It cannot be asked, and why.
+    Unknown(&'static str),
+}
+
+/// What a verdict function makes of an end.
+enum Verdict {
+    /// It is written so, with these fields set.
+    Judges(Outcome, Fields),
+    /// It fails: the host writes the rule's "verdict failed".
+    Fails,
     /// It cannot be asked, and why.
     Unknown(&'static str),
 }
@@ -120,12 +130,12 @@ impl Judge {
         let mut patch = Fields::new();
         if self.has_verdict && end.is_its_own() {
             match self.verdict(host, case, outcome.as_ref())? {
-                Ok(Ok((by_function, set))) => (outcome, patch) = (Some(by_function), set),
-                Ok(Err(_)) => {
+                Verdict::Judges(by_function, set) => (outcome, patch) = (Some(by_function), set),
+                Verdict::Fails => {
                     let rule = lifecycle.descriptor().execution.as_ref();
                     outcome = rule.map(|rule| rule.verdict_failed.clone());
                 }
-                Err(why) => return Ok(Err(Opinion::Unknown(why))),
+                Verdict::Unknown(why) => return Ok(Err(Opinion::Unknown(why))),
             }
         }
         let Some(outcome) = outcome else {
@@ -138,17 +148,11 @@ impl Judge {
         Ok(Ok(command))
     }
 
-    /// What the verdict function makes of an end, or that it fails; else why it cannot be asked.
-    #[expect(clippy::type_complexity, reason = "an answer, a fault, or no question")]
-    fn verdict(
-        &self,
-        host: &Host,
-        case: &Case<'_>,
-        by_table: Option<&Outcome>,
-    ) -> Result<Result<Result<(Outcome, Fields), PolicyFault>, &'static str>, Error> {
+    /// What the verdict function makes of an end.
+    fn verdict(&self, host: &Host, case: &Case<'_>, by_table: Option<&Outcome>) -> Result<Verdict, Error> {
         let lifecycle = &self.selected.lifecycle;
         let (entity, surroundings, observed) = match case.sight {
-            Sight::Now(None) => return Ok(Err(VERDICT_NOT_ASKED)),
+            Sight::Now(None) => return Ok(Verdict::Unknown(VERDICT_NOT_ASKED)),
             Sight::Now(Some(observed)) => {
                 let mut observed = observed.clone();
                 observed.last_output = last_output(host, case.entity, lifecycle)?;
@@ -161,21 +165,24 @@ impl Judge {
             Sight::Then(record) => {
                 let kept = match &record.verdict {
                     Ok(kept) => kept,
-                    Err(missing) => return Ok(Err(not_kept(*missing, VERDICT_NOT_ASKED))),
+                    Err(missing) => return Ok(Verdict::Unknown(not_kept(*missing, VERDICT_NOT_ASKED))),
                 };
                 let sight = kept.sight(&self.selected.pin, &lifecycle.descriptor().reads);
                 let Some((entity, surroundings, observed)) = sight else {
-                    return Ok(Err(READS_MORE));
+                    return Ok(Verdict::Unknown(READS_MORE));
                 };
                 (Cow::Owned(entity), self.under_own_parameters(surroundings), observed)
             }
         };
         if !self.is_ready(host, case) {
-            return Ok(Err(NOT_COMPILED));
+            return Ok(Verdict::Unknown(NOT_COMPILED));
         }
         let request = observed.request(&entity, by_table, &surroundings);
         let answer = host.policies().verdict_within(self.wall, &self.selected.pin, &request);
-        Ok(Ok(answer.map(|judged| (judged.outcome, judged.patch))))
+        Ok(match answer {
+            Ok(judged) => Verdict::Judges(judged.outcome, judged.patch),
+            Err(_) => Verdict::Fails,
+        })
     }
 
     /// What keeps its guard from admitting a command; none when it admits.

@@ -6,9 +6,11 @@
 mod judge;
 mod replay;
 mod shadow;
+#[cfg(test)]
+mod tests;
 mod touched;
 
 pub use replay::{Replayed, Replaying, Tried, replay};
 pub use shadow::{ShadowReport, shadow_report, start_shadow, stop_shadow};
-pub(super) use shadow::{Shadows, refused};
+pub(super) use shadow::{judged, look_again, refused};
 pub use touched::{Touched, touched};

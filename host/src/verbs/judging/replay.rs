@@ -13,7 +13,7 @@ use super::judge::{Case, Judge, Opinion, Record, Sight};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{
-    Actor, AdminEvent, Answer, Create, Difference, EndSeen, Entity, HistoryRow, Invalid, Override, PolicyPin,
+    Actor, AdminEvent, Answer, Create, Difference, EndSeen, Entity, HistoryRow, Invalid, MIGRATED, Override, PolicyPin,
     RaisedLimits, Reason, Tally, Timestamp, Transition, create,
 };
 use crate::policy::Selected;
@@ -198,6 +198,10 @@ impl Walk<'_> {
     }
 
     fn written(&mut self, row: &HistoryRow, overridden: &Overridden) -> Result<(), Error> {
+        if row.reason.code == MIGRATED {
+            // No policy admitted it: somebody moved the entity to another one.
+            return Ok(());
+        }
         let recorded = Answer::Applied {
             status: row.status.clone(),
             code: row.reason.code.clone(),

@@ -5,9 +5,6 @@
 //! the same commit. Whatever becomes of the candidate, the write is the same. If we die half-way, write, audit row and
 //! counts are there together or not at all.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,7 +13,7 @@ use super::judge::{Case, Judge, Opinion, Sight};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Answer, Difference, Entity, Invalid, PolicyPin, Reason, Tally, Transition};
-use crate::store::{ComponentRecord, Judged, JudgedCounts, PageBack, Shadow};
+use crate::store::{ComponentRecord, Judged, JudgedCounts, PageBack, Shadow, ShadowSeen};
 use crate::verbs::policy::{Activating, policy_meant, set_parameters};
 use crate::verbs::verdict::End;
 
@@ -30,116 +27,103 @@ const DIFFERENCE: &str = "shadow_difference";
 /// How many audit rows are read at once.
 const PAGE: usize = 512;
 
-/// The shadows that one step asks, each looked up once.
-pub(crate) struct Shadows<'a> {
-    host: &'a Host,
-    known: RefCell<BTreeMap<String, Option<Rc<Beside>>>>,
-}
-
-/// A shadow, ready to be asked.
-struct Beside {
-    judge: Judge,
-    shadow: Shadow,
-}
-
-impl<'a> Shadows<'a> {
-    /// None looked up yet.
-    pub(crate) const fn of(host: &'a Host) -> Self {
-        Self {
-            host,
-            known: RefCell::new(BTreeMap::new()),
-        }
-    }
-
-    /// What the shadow of the entity's kind says of a command that was decided as `recorded`, to be written with it: what is
-    /// counted, and the audit row of a difference. None where there is no shadow.
-    pub(crate) fn judged(
-        &self,
-        (entity, command): (&Entity, &Transition),
-        end: Option<&End>,
-        recorded: Answer,
-    ) -> Option<(Judged, Option<AdminEvent>)> {
-        let beside = self.beside(&entity.reference.kind)?;
-        let case = Case {
-            entity,
-            command,
-            end: end.map(|end| &end.seen),
-            sight: Sight::Now(end.and_then(|end| end.observed.as_ref())),
-        };
-        let opinion = beside.judge.opinion(self.host, &case).unwrap_or_else(|error| {
-            tracing::warn!(%error, kind = entity.reference.kind, "a shadow could not be asked");
-            Opinion::Unknown("it could not be asked")
-        });
-        let mut counts = JudgedCounts::default();
-        let mut event = None;
-        match opinion {
-            Opinion::Unknown(_) => counts.unjudged = 1,
-            Opinion::Says(candidate, _) if recorded.agrees_with(&candidate) => counts.same = 1,
-            Opinion::Says(candidate, message) => {
-                counts.different = 1;
-                let difference = Difference {
-                    from: Some(entity.status.clone()),
-                    to: command.target.clone(),
-                    actor: command.actor.kind.clone(),
-                    recorded,
-                    candidate,
-                };
-                event = Some(self.told(entity, &beside.shadow, &difference, message));
-            }
-        }
-        let judged = Judged {
-            kind: beside.shadow.kind.clone(),
-            digest: beside.shadow.digest.clone(),
-            counts,
-        };
-        Some((judged, event))
-    }
-
-    /// The audit row of a difference.
-    fn told(&self, entity: &Entity, shadow: &Shadow, difference: &Difference, message: Option<String>) -> AdminEvent {
-        let mut details = difference.to_value();
-        details["entity_type"] = json!(shadow.kind);
-        details["shadow"] = json!(shadow.digest);
-        details["policy"] = json!(entity.policy.digest);
-        details["message"] = json!(message);
-        AdminEvent {
-            id: 0,
-            at: self.host.now(),
-            action: DIFFERENCE.to_owned(),
-            target: Some(entity.reference.to_string()),
-            actor: Actor::system("shadow").to_string(),
-            details,
-        }
-    }
-
-    fn beside(&self, kind: &str) -> Option<Rc<Beside>> {
-        if let Some(known) = self.known.borrow().get(kind) {
-            return known.clone();
-        }
-        let found = beside(self.host, kind).unwrap_or_else(|error| {
+/// Learns which policy judges a kind. Until then none is known of, and a change that it should have judged is a lost race:
+/// so that nobody pays for shadows where there are none.
+pub(crate) fn look_again(host: &Host, kind: &str) {
+    let found = host.store().shadow(kind);
+    let mut known = host.shadows();
+    match found {
+        Ok(None) => drop(known.remove(kind)),
+        Ok(found) => drop(known.insert(kind.to_owned(), found)),
+        Err(error) => {
             tracing::warn!(%error, kind, "the shadow could not be looked up");
-            None
-        });
-        let found = found.map(Rc::new);
-        self.known.borrow_mut().insert(kind.to_owned(), found.clone());
-        found
+            known.insert(kind.to_owned(), None);
+        }
     }
 }
 
-fn beside(host: &Host, kind: &str) -> Result<Option<Beside>, Error> {
-    let Some(shadow) = host.store().shadow(kind)? else {
-        return Ok(None);
+/// What the shadow of the entity's kind says of a command that was decided as `recorded`, to be written with it, and the
+/// audit row of a difference.
+pub(crate) fn judged(
+    host: &Host,
+    (entity, command): (&Entity, &Transition),
+    end: Option<&End>,
+    recorded: Answer,
+) -> (ShadowSeen, Option<AdminEvent>) {
+    let known = host.shadows().get(&entity.reference.kind).cloned();
+    let shadow = match known {
+        None => return (ShadowSeen::Absent, None),
+        Some(None) => return (ShadowSeen::Unasked, None),
+        Some(Some(shadow)) => shadow,
     };
+    let case = Case {
+        entity,
+        command,
+        end: end.map(|end| &end.seen),
+        sight: Sight::Now(end.and_then(|end| end.observed.as_ref())),
+    };
+    let opinion = opinion(host, &shadow, &case).unwrap_or_else(|error| {
+        tracing::warn!(%error, kind = shadow.kind, "the shadow could not be asked");
+        Opinion::Unknown("it could not be asked")
+    });
+    let mut counts = JudgedCounts::default();
+    let mut event = None;
+    match opinion {
+        Opinion::Unknown(_) => counts.unjudged = 1,
+        Opinion::Says(candidate, _) if recorded.agrees_with(&candidate) => counts.same = 1,
+        Opinion::Says(candidate, message) => {
+            counts.different = 1;
+            let difference = Difference {
+                from: Some(entity.status.clone()),
+                to: command.target.clone(),
+                actor: command.actor.kind.clone(),
+                recorded,
+                candidate,
+            };
+            event = Some(told(host, (entity, &shadow), &difference, message));
+        }
+    }
+    let judged = Judged {
+        kind: shadow.kind,
+        digest: shadow.digest,
+        counts,
+    };
+    (ShadowSeen::Asked(judged), event)
+}
+
+fn opinion(host: &Host, shadow: &Shadow, case: &Case<'_>) -> Result<Opinion, Error> {
     let Some(mut selected) = host.policies().installed(&shadow.digest)? else {
-        return Ok(None);
+        return Ok(Opinion::Unknown("it is not installed"));
     };
-    selected.pin.parameters = shadow.parameters.clone();
+    selected.pin.parameters.clone_from(&shadow.parameters);
     let judge = Judge {
-        has_verdict: host.policies().exports(&shadow.digest, "execution")?,
+        has_verdict: case.end.is_some() && host.policies().exports(&shadow.digest, "execution")?,
         selected,
         wall: WALL,
     };
-    Ok(Some(Beside { judge, shadow }))
+    judge.opinion(host, case)
+}
+
+/// The audit row of a difference.
+fn told(
+    host: &Host,
+    (entity, shadow): (&Entity, &Shadow),
+    difference: &Difference,
+    message: Option<String>,
+) -> AdminEvent {
+    let mut details = difference.to_value();
+    details["entity_type"] = json!(shadow.kind);
+    details["shadow"] = json!(shadow.digest);
+    details["policy"] = json!(entity.policy.digest);
+    details["message"] = json!(message);
+    AdminEvent {
+        id: 0,
+        at: host.now(),
+        action: DIFFERENCE.to_owned(),
+        target: Some(entity.reference.to_string()),
+        actor: Actor::system("shadow").to_string(),
+        details,
+    }
 }
 
 /// What a refusal of that code was.
@@ -186,7 +170,7 @@ pub fn start_shadow(
         reason: activating.reason.clone(),
         counts: JudgedCounts::default(),
     };
-    compile(host, &record.digest);
+    compile(host, &record.digest)?;
     let details = json!({"kind": shadow.kind, "parameters": shadow.parameters, "reason": shadow.reason});
     let event = event(host, "shadow_started", &shadow.digest, actor, details);
     if host.store().put_shadow(&shadow, &event)? {
@@ -195,11 +179,15 @@ pub fn start_shadow(
     Err(unknown())
 }
 
-/// Compiles a component whose code is not kept here, so that it can be asked where nobody may wait for a compiler.
-fn compile(host: &Host, digest: &str) {
-    if let Err(fault) = host.policies().compile(digest) {
+/// Compiles a component whose code is not kept here, so that it can be asked where nobody may wait for a compiler. A table
+/// is never asked.
+fn compile(host: &Host, digest: &str) -> Result<(), Error> {
+    let policies = host.policies();
+    let has_functions = policies.exports(digest, "guard")? || policies.exports(digest, "execution")?;
+    if has_functions && let Err(fault) = policies.compile(digest) {
         tracing::warn!(%fault, digest, "the shadow cannot be asked");
     }
+    Ok(())
 }
 
 /// Ends the shadow of a kind; which it was.
@@ -254,7 +242,7 @@ pub fn shadow_report(host: &Host, kind: Option<&str>) -> Result<Vec<ShadowReport
     shadows.retain(|shadow| kind.is_none_or(|kind| kind == shadow.kind));
     let mut reports = Vec::with_capacity(shadows.len());
     for shadow in shadows {
-        compile(host, &shadow.digest);
+        compile(host, &shadow.digest)?;
         let Some(selected) = host.policies().installed(&shadow.digest)? else {
             continue;
         };

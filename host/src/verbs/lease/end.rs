@@ -216,6 +216,10 @@ fn attempt_end(host: &Host, row: &Row, run: &Entity, runtime: Option<&Runtime>) 
     if let Some(summary) = run.reason.summary.as_ref().filter(|_| is_failure) {
         fields.insert("error_detail".to_owned(), json!(summary));
     }
+    if run.policy.digest == row.entity.policy.digest {
+        // One policy, one vocabulary: what its verdict found, and what its program reported, is true of the row.
+        fields.extend(run.fields.clone());
+    }
     fields.insert("invocation_id".to_owned(), json!(run.reference.id));
     fields.retain(|name, _| row.lifecycle.field(name).is_some());
     let (ending, ended) = seen;

@@ -9,9 +9,10 @@ pub struct {{type}}Handler;
 
 impl Notifier for {{type}}Handler {
     fn describe() -> HandlerDescriptor {
-        handler("{{name}}", "1.0.0", "One line for people about every end that is no success.")
+        let successes = parameter("successes", "boolean", "false", "Successes are told too.");
+        handler("{{name}}", "1.0.0", "One line about what is no success.")
             .transports(&["exec", "file"])
-            .parameters([parameter("successes", "boolean", "false", "Tell of successes too.")])
+            .parameters([successes])
     }
 
     fn plan(envelope: Envelope, binding: Binding) -> Result<Vec<PlannedDispatch>, Fault> {
@@ -19,11 +20,11 @@ impl Notifier for {{type}}Handler {
             // An empty plan is a plan: nobody is told, and nothing is owed.
             return Ok(Vec::new());
         }
-        let Envelope { kind, id, status, reason_code, .. } = envelope;
+        let (kind, id, status) = (&envelope.kind, &envelope.id, &envelope.status);
         // A destination that is a file takes one line of JSON; a string is one.
-        let line = format!("\"{kind}/{id} is {status} ({reason_code})\"");
-        let destinations = binding.destinations.iter();
-        Ok(destinations.map(|name| PlannedDispatch::new(name, line.as_str())).collect())
+        let line = format!("\"{kind}/{id} is {status} ({})\"", envelope.reason_code);
+        let dispatch = |name: &String| PlannedDispatch::new(name, line.as_str());
+        Ok(binding.destinations.iter().map(dispatch).collect())
     }
 }
 
@@ -68,7 +69,9 @@ mod tests {
 
     #[test]
     fn a_success_is_told_only_where_that_is_asked_for() {
-        let planned = |successes| {{type}}Handler::plan(end(true), binding(successes)).expect("it plans").len();
-        assert_eq!((planned("false"), planned("true")), (0, 2));
+        for (successes, told) in [("false", 0), ("true", 2)] {
+            let plan = {{type}}Handler::plan(end(true), binding(successes));
+            assert_eq!(plan.expect("it plans").len(), told);
+        }
     }
 }

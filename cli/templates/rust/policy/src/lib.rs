@@ -46,7 +46,8 @@ impl Guard for {{type}}Policy {
         let reviewer = request.patch.iter().find(|entry| entry.name == "reviewer");
         let reviewer = reviewer.map(|entry| entry.json.as_str());
         if reviewer.is_some() && reviewer == request.entity.field("author") {
-            return Ok(Decision::refuse("same_person", "nobody looks at their own work"));
+            let why = "nobody looks at their own work";
+            return Ok(Decision::refuse("same_person", why));
         }
         Ok(Decision::admit())
     }

@@ -19,6 +19,8 @@ CREATE TABLE signatures (
     component  INTEGER NOT NULL REFERENCES components, -- what is signed
     public_key BLOB NOT NULL             -- ed25519, 32 bytes
                CONSTRAINT signatures_public_key_is_ed25519 CHECK (length(public_key) = 32),
+    key_id     BLOB NOT NULL             -- what signatures name the key by, 8 bytes
+               CONSTRAINT signatures_key_id_has_8_bytes CHECK (length(key_id) = 8),
     signature  BLOB NOT NULL             -- over the component, 64 bytes
                CONSTRAINT signatures_signature_is_ed25519 CHECK (length(signature) = 64),
     at_ms      INTEGER NOT NULL,         -- when it was verified
