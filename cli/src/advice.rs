@@ -70,7 +70,8 @@ fn on_findings(findings: &[Finding]) -> &'static str {
     match place.split(['.', '[']).next().unwrap_or_default() {
         "header" => "`runwarden policy new NAME` begins a policy that builds to a component",
         "component" => "the file is damaged, cut short or of a later WebAssembly: build it again and copy it whole",
-        "imports" | "exports" => "`runwarden policy wit DIR` writes the interfaces to build against",
+        "imports" => "`runwarden policy build` makes components that import nothing else",
+        "exports" => "`runwarden policy wit DIR` writes the interfaces to build against",
         _ => "change what `describe` says in the places named; `runwarden policy test FILE` looks at it again",
     }
 }

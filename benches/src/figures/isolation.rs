@@ -40,7 +40,7 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
     };
     let steps = std::cell::RefCell::new(&mut steps);
     let ours = || beside(|| ask(&strange, &asked), || (steps.borrow_mut())());
-    let floor = || beside(|| Ok(work()), || (steps.borrow_mut())());
+    let floor = || beside(work, || (steps.borrow_mut())());
     let (ours, floor) = interleave(effort.choose(3, 15), ours, floor)?;
     let speed = |samples: &[Sample]| format!("{:.0}/s", 1.0 / median(samples.iter().map(Sample::each)));
     let ratio = median(ours.iter().zip(&floor).map(|(ours, floor)| floor.each() / ours.each()));
@@ -90,11 +90,12 @@ fn ask(host: &Host, entity: &Entity) -> Result<()> {
 }
 
 /// About as long as the guard takes.
-fn work() {
+fn work() -> Result<()> {
     const STEPS: u64 = 50_000_000;
     let mut sum = 0_u64;
     for step in 0..STEPS {
         sum = black_box(sum.wrapping_add(step));
     }
     black_box(sum);
+    Ok(())
 }

@@ -235,9 +235,7 @@ impl<'a> Callable<'a> {
             let version = self.linked.line.version();
             PolicyFault::NotLoadable {
                 policy: self.label.to_owned(),
-                why: line(&format!(
-                    "{function} is not exported as WIT {version} has it: {error:#}"
-                )),
+                why: line(&format!("not as WIT {version} has it: {error:#}")),
             }
         })?;
         Ok((found, store))

@@ -283,6 +283,8 @@ fn an_optional_interface_of_a_later_version_is_noted_and_never_asked() {
     let notes: Vec<(&str, &str)> = candidate
         .findings
         .iter()
+        // What a later host finds doubtful in its descriptor is not meant.
+        .filter(|finding| finding.place.starts_with("exports"))
         .map(|finding| (finding.place.as_str(), finding.message.as_str()))
         .collect();
     let note = "not known to this runwarden, which never asks it: a later one may";

@@ -11,7 +11,7 @@ const SEED: &str = "RUNWARDEN_FUZZ_SEED";
 /// Seeds for the rounds of a test: so few in the suite, always the same; as many as there is time for when
 /// `RUNWARDEN_FUZZ_SECONDS` says so.
 pub(super) fn rounds(in_the_suite: u64) -> impl Iterator<Item = u64> {
-    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
+    let number = |name: &str| Some(std::env::var_os(name)?.to_str()?.parse::<u64>().unwrap());
     let end = number(SECONDS).map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let drawn = || end.map_or(1, |_| getrandom::u64().unwrap() >> 1);
     let first = number(SEED).unwrap_or_else(drawn);

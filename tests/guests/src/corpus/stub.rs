@@ -195,7 +195,6 @@ fn descriptor() -> Vec<u8> {
     };
     let [kind, version, append] = [text("gadget"), text("1.0.0"), text("append")];
     let [open, closed, code] = [text("working"), text("spoiled"), text("gadget.working.made")];
-    drop(text);
     let statuses_at = (TEXTS_AT + u32::try_from(texts.len()).expect("a few bytes")).next_multiple_of(8);
     let is_initial = 1;
     let is_terminal = 1;
