@@ -42,9 +42,9 @@ fn every_fault() -> Vec<PolicyFault> {
     let reported = |hint: Option<&str>| PolicyFault::Reported {
         policy: policy(),
         function,
-        code: "no_quorum".to_owned(),
+        code: "no_quorum".into(),
         message: "nobody answered".to_owned(),
-        hint: hint.map(str::to_owned),
+        hint: hint.map(Into::into),
     };
     vec![
         PolicyFault::Trapped {

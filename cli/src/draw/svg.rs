@@ -96,7 +96,7 @@ fn arrow(place: usize, stroke: &Stroke) -> Arrow {
         LineStyleKind::Normal,
         &stroke.label,
         &look(LABEL_FONT_SIZE),
-        &place.to_string(),
+        place.to_string(),
         &None,
         &None,
     )

@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(onward("redoing"), ["running"]);
         assert_eq!(onward("running_complete"), ["gated", "aborted_after_finish"]);
         let judges_alone = |to: &&str| edge_between(&table, "gated", to).is_some_and(|edge| edge.actors == JUDGES);
-        assert!(onward("gated").iter().all(|to| judges_alone(&to)));
+        assert!(onward("gated").iter().all(judges_alone));
     }
 
     #[test]

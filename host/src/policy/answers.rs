@@ -188,9 +188,9 @@ impl Answer<'_> {
         PolicyFault::Reported {
             policy: self.policy.to_owned(),
             function: self.function,
-            code: said(&fault.code, "no code"),
+            code: said(&fault.code, "no code").into(),
             message: said(&fault.message, "it does not say why"),
-            hint: fault.hint.as_deref().map(line),
+            hint: fault.hint.as_deref().map(|hint| line(hint).into()),
         }
     }
 

@@ -80,11 +80,11 @@ pub enum PolicyFault {
         /// Which function was called.
         function: &'static str,
         /// Its code.
-        code: String,
+        code: Box<str>,
         /// Its words.
         message: String,
         /// What its author would do.
-        hint: Option<String>,
+        hint: Option<Box<str>>,
     },
     /// It could not be compiled or linked.
     #[error("component `{policy}` cannot be loaded: {why}")]

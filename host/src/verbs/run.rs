@@ -6,6 +6,8 @@
 //!
 //! Before the gate is opened nothing has been executed. From then on the shim records the end, whoever else lives.
 
+mod variables;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -252,7 +254,7 @@ fn hold(
     directory.write_run(format!("{description:#}\n").as_bytes())?;
     let shim = process::install_shim(&host.config().cache(), host.config().shim)?;
     let work = &start.work;
-    let ours = own_variables(host, attempt, work, directory);
+    let ours = variables::own(host, attempt, work, directory);
     let environment = work
         .environment(&start.inherited, &ours)
         .into_iter()
@@ -290,33 +292,6 @@ pub(super) fn stop_by(work: &Work) -> process::StopBy {
 
 pub(super) fn duration(length: crate::model::DurationMs) -> Duration {
     Duration::from_millis(u64::try_from(length.as_ms()).unwrap_or(0))
-}
-
-/// What every program of a run finds in its environment.
-fn own_variables(host: &Host, attempt: &Attempt, work: &Work, directory: &RunDir) -> Vec<(Bytes, Bytes)> {
-    let reference = &attempt.entity.reference;
-    let lease = work.lease.as_ref();
-    let number = lease.map(|lease| lease.attempt).or(attempt.entity.structural.attempt);
-    let named = |name: &str, value: &str| (Bytes::from(name), Bytes::from(value));
-    let mut variables = vec![
-        named("RUNWARDEN_REF", &reference.to_string()),
-        named("RUNWARDEN_ID", &reference.id),
-        named("RUNWARDEN_ATTEMPT", &number.unwrap_or(1).to_string()),
-        named(process::TOKEN_VARIABLE, &attempt.token),
-        (
-            Bytes::from("RUNWARDEN_RUN_DIR"),
-            Bytes::from(directory.path().as_os_str()),
-        ),
-        (
-            Bytes::from("RUNWARDEN_HOME"),
-            Bytes::from(host.config().home().as_os_str()),
-        ),
-    ];
-    if let Some(lease) = lease {
-        variables.push(named("RUNWARDEN_LEASE_REF", &lease.reference.to_string()));
-        variables.push(named("RUNWARDEN_LEASE_TOKEN", &lease.fence.to_string()));
-    }
-    variables
 }
 
 fn split_variable(variable: Vec<u8>) -> (OsString, OsString) {

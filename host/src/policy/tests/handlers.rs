@@ -186,7 +186,7 @@ fn each_way_to_fail_in_a_plan_is_a_fault_of_its_own_and_costs_its_limit() {
         panic!("a panic is a trap")
     };
     assert!(message.starts_with("the gong is cracked for r-1 at "), "{message}");
-    assert!(matches!(fault(Mode::PlanFaults), PolicyFault::Reported { code, .. } if code == "no_mallet"));
+    assert!(matches!(fault(Mode::PlanFaults), PolicyFault::Reported { code, .. } if &*code == "no_mallet"));
     assert_eq!(installed.plan(Mode::Honest).unwrap().len(), 1);
 }
 
