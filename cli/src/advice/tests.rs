@@ -44,7 +44,7 @@ fn every_fault() -> Vec<PolicyFault> {
         function,
         code: "no_quorum".to_owned(),
         message: "nobody answered".to_owned(),
-        hint: hint.map(str::to_owned),
+        hint: hint.map(Box::from),
     };
     vec![
         PolicyFault::Trapped {

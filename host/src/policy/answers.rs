@@ -190,7 +190,7 @@ impl Answer<'_> {
             function: self.function,
             code: said(&fault.code, "no code"),
             message: said(&fault.message, "it does not say why"),
-            hint: fault.hint.as_deref().map(line),
+            hint: fault.hint.as_deref().map(|hint| line(hint).into()),
         }
     }
 

@@ -84,7 +84,7 @@ pub enum PolicyFault {
         /// Its words.
         message: String,
         /// What its author would do.
-        hint: Option<String>,
+        hint: Option<Box<str>>,
     },
     /// It could not be compiled or linked.
     #[error("component `{policy}` cannot be loaded: {why}")]
