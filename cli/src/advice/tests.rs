@@ -44,7 +44,7 @@ fn every_fault() -> Vec<PolicyFault> {
         function,
         code: "no_quorum".into(),
         message: "nobody answered".to_owned(),
-        hint: hint.map(Into::into),
+        hint: hint.map(Box::from),
     };
     vec![
         PolicyFault::Trapped {
