@@ -1,6 +1,7 @@
 //! A policy or handler of one's own: begun, built, installed, and used.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,23 +131,26 @@ fn with_rust(home: &Home, directory: &str, arguments: &[&str]) -> Answer {
 }
 
 fn rust(mut command: Command, directory: &Path, words: &[&str]) -> Answer {
+    command.current_dir(directory).envs(of_the_toolchain());
+    answered(command.spawn().expect("it starts"), words.join(" "))
+}
+
+/// The toolchain of this workspace, wherever it is kept, and one target directory for all projects of tests.
+pub(crate) fn of_the_toolchain() -> Vec<(&'static str, OsString)> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authored");
-    command
-        .current_dir(directory)
-        .env("CARGO_TARGET_DIR", target)
-        .env("CARGO_NET_OFFLINE", "true");
-    // The toolchain of this workspace, wherever it is kept.
+    let mut variables = vec![
+        ("CARGO_TARGET_DIR", target.into_os_string()),
+        ("CARGO_NET_OFFLINE", "true".into()),
+    ];
     let own = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     for (variable, place) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-        command.env(
-            variable,
-            std::env::var_os(variable).unwrap_or_else(|| own.join(place).into()),
-        );
+        let given = std::env::var_os(variable);
+        variables.push((variable, given.unwrap_or_else(|| own.join(place).into())));
     }
     if let Some(toolchain) = std::env::var_os("RUSTUP_TOOLCHAIN") {
-        command.env("RUSTUP_TOOLCHAIN", toolchain);
+        variables.push(("RUSTUP_TOOLCHAIN", toolchain));
     }
-    answered(command.spawn().expect("it starts"), words.join(" "))
+    variables
 }
 
 #[test]

@@ -19,7 +19,8 @@ fn stands(entity: &Value) -> (&str, &str) {
     (word("/status"), word("/reason/code"))
 }
 
-/// How long after it was written last an entity is due again, in seconds.
+/// How long after it was written last an entity is due again, in seconds, rounded up to five: the moment of the write is a
+/// little later than the one from which the wait was counted.
 fn due_after(entity: &Value) -> i64 {
     let written: jiff::Timestamp = entity["updated_at"]
         .as_str()
@@ -27,7 +28,7 @@ fn due_after(entity: &Value) -> i64 {
         .parse()
         .expect("RFC 3339");
     let due = entity["fields"]["next_attempt_at"].as_i64().expect("milliseconds");
-    (due - written.as_millisecond()) / 1_000
+    (due - written.as_millisecond() + 4_999) / 5_000 * 5
 }
 
 const LIMITED: &str = "echo working; echo 'Error: rate limited, retry in 45s' >&2; exit 1";
