@@ -22,7 +22,7 @@ lint:
 bless:
     BLESS=1 cargo test -p runwarden-kit --test bindings
     BLESS=1 cargo test -p runwarden-bundled
-    BLESS=1 cargo test -p runwarden --test it examples::readmes
+    BLESS=1 cargo test -p runwarden --test it -- examples::readmes guide::
 
 # Figures beside their floors.
 bench:

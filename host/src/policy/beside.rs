@@ -11,7 +11,8 @@ use super::registry::{Policies, Selected, lock};
 use crate::model::{Described, Fields, Lifecycle, PolicyPin};
 
 impl Policies {
-    /// Makes a policy that was checked askable in this process, without installing it. None for a handler.
+    /// Makes a policy that was checked askable in this process, with the limits it was checked with, without installing it.
+    /// None for a handler.
     ///
     /// # Errors
     /// Its code cannot be linked.
@@ -28,6 +29,7 @@ impl Policies {
         let linked = candidate.linked()?;
         let lifecycle = Arc::new(Lifecycle::new((**descriptor).clone()));
         lock(&self.linked).insert(pin.digest.clone(), linked);
+        lock(&self.tried).insert(pin.digest.clone(), candidate.limits);
         lock(&self.lifecycles).insert(pin.digest.clone(), Arc::clone(&lifecycle));
         Ok(Some(Selected { pin, lifecycle }))
     }

@@ -30,6 +30,8 @@ pub struct Policies {
     pub(super) lifecycles: Mutex<HashMap<String, Arc<Lifecycle>>>,
     handlers: Mutex<HashMap<String, Arc<HandlerDescriptor>>>,
     pub(super) linked: Mutex<HashMap<String, Linked>>,
+    /// Limits of candidates, which no store knows.
+    pub(super) tried: Mutex<HashMap<String, Limits>>,
 }
 
 /// The policy in force for a kind.
@@ -52,6 +54,7 @@ impl Policies {
             lifecycles: Mutex::default(),
             handlers: Mutex::default(),
             linked: Mutex::default(),
+            tried: Mutex::default(),
         }
     }
 
@@ -60,12 +63,15 @@ impl Policies {
         self.limits
     }
 
-    /// What an installed component may use in one call. It is read each time: whoever raises a limit need not restart what
-    /// is serving.
+    /// What an installed component may use in one call, or a candidate. It is read each time: whoever raises a limit need not
+    /// restart what is serving.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn limits_of(&self, digest: &str) -> Result<Limits, StoreError> {
+        if let Some(limits) = lock(&self.tried).get(digest) {
+            return Ok(*limits);
+        }
         Ok(self.limits.raised(&self.store.raised_limits(digest)?))
     }
 

@@ -30,7 +30,7 @@ use crate::app::report;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Show, install, activate, move and write policies; install and write handlers
+/// Write, try, judge, install and move policies; write and install handlers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,46 +40,46 @@ pub(crate) struct Args {
 /// The commands about policies.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    New(new::Args),
+    Build(build::Args),
+    Test(test::Args),
     Ls(ls::Args),
     Show(show::Args),
     Matrix(matrix::Args),
-    Keygen(keygen::Args),
-    Migrate(migrate::Args),
-    Install(install::Args),
-    Activate(activate::Args),
     Diff(diff::Args),
     Replay(replay::Args),
-    Export(export::Args),
-    Rollback(rollback::Args),
-    Rm(rm::Args),
-    Sign(sign::Args),
-    New(new::Args),
-    Build(build::Args),
+    Install(install::Args),
+    Activate(activate::Args),
     Shadow(shadow::Args),
-    Test(test::Args),
+    Rollback(rollback::Args),
+    Migrate(migrate::Args),
+    Rm(rm::Args),
+    Keygen(keygen::Args),
+    Sign(sign::Args),
+    Export(export::Args),
     Wit(wit::Args),
 }
 
 /// Does what one of them says.
 pub(crate) fn execute(context: &Context, args: Args) -> Exit {
     match args.command {
+        Command::New(args) => report(context, new::execute(&args)),
+        Command::Build(args) => report(context, build::execute(context, &args)),
+        Command::Test(args) => report(context, test::execute(context, &args)),
         Command::Ls(_) => report(context, ls::execute(context)),
         Command::Show(args) => report(context, show::execute(context, &args)),
         Command::Matrix(args) => report(context, matrix::execute(context, &args)),
-        Command::Export(args) => report(context, export::execute(context, &args)),
-        Command::Keygen(args) => report(context, keygen::execute(&args)),
-        Command::Migrate(args) => report(context, migrate::execute(context, &args)),
+        Command::Diff(args) => report(context, diff::execute(context, &args)),
+        Command::Replay(args) => report(context, replay::execute(context, &args)),
         Command::Install(args) => report(context, install::execute(context, &args)),
         Command::Activate(args) => report(context, activate::execute(context, &args)),
-        Command::Replay(args) => report(context, replay::execute(context, &args)),
-        Command::Diff(args) => report(context, diff::execute(context, &args)),
-        Command::Rollback(args) => report(context, rollback::execute(context, &args)),
-        Command::Rm(args) => report(context, rm::execute(context, &args)),
-        Command::Sign(args) => report(context, sign::execute(&args)),
-        Command::New(args) => report(context, new::execute(&args)),
-        Command::Build(args) => report(context, build::execute(context, &args)),
         Command::Shadow(args) => report(context, shadow::execute(context, &args)),
-        Command::Test(args) => report(context, test::execute(context, &args)),
+        Command::Rollback(args) => report(context, rollback::execute(context, &args)),
+        Command::Migrate(args) => report(context, migrate::execute(context, &args)),
+        Command::Rm(args) => report(context, rm::execute(context, &args)),
+        Command::Keygen(args) => report(context, keygen::execute(&args)),
+        Command::Sign(args) => report(context, sign::execute(&args)),
+        Command::Export(args) => report(context, export::execute(context, &args)),
         Command::Wit(args) => report(context, wit::execute(&args)),
     }
 }
