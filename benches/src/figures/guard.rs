@@ -60,16 +60,25 @@ pub(super) fn figure(effort: Effort) -> Result<Vec<Row>> {
         })
     };
     let (ours, floor) = interleave(effort.choose(3, 15), ours, floor)?;
+    let entering = measured(operations, || {
+        for _ in 0..count {
+            black_box(bare.enter().map_err(in_words)?);
+        }
+        Ok(())
+    })?;
     let each = |samples: &[Sample]| time(median(samples.iter().map(Sample::each)));
     let ratio = median(ours.iter().zip(&floor).map(|(ours, floor)| ours.each() / floor.each()));
     let what = "guard call / bare wasmtime";
-    Ok(vec![Row::ratio(
-        what,
-        each(&ours),
-        each(&floor),
-        ratio,
-        Target::AtMost(RATIO_MAX),
-    )])
+    let rate = |samples: &[Sample]| format!("{:.0}/s", 1.0 / median(samples.iter().map(Sample::each)));
+    Ok(vec![
+        Row::ratio(what, each(&ours), each(&floor), ratio, Target::AtMost(RATIO_MAX)),
+        Row::fact("… calls in a second, one caller", rate(&ours), rate(&floor)),
+        Row::fact(
+            "… of which a store, an instance and their end take",
+            String::new(),
+            time(entering.each()),
+        ),
+    ])
 }
 
 /// Builds the example for wasm.

@@ -304,7 +304,8 @@ fn activated_event(host: &Host, activation: &Activation, actor: &Actor) -> Admin
     event(host, "policy_activated", &activation.digest, actor, details)
 }
 
-fn event(host: &Host, action: &str, digest: &str, actor: &Actor, details: Value) -> AdminEvent {
+/// An audit row about a component.
+pub(super) fn event(host: &Host, action: &str, digest: &str, actor: &Actor, details: Value) -> AdminEvent {
     AdminEvent {
         id: 0,
         at: host.now(),

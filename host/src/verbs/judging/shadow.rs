@@ -7,14 +7,14 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::judge::{Case, Judge, Opinion, Sight};
 use crate::error::Error;
 use crate::host::Host;
 use crate::model::{Actor, AdminEvent, Answer, Difference, Entity, Invalid, PolicyPin, Reason, Tally, Transition};
 use crate::store::{ComponentRecord, Judged, JudgedCounts, PageBack, Shadow, ShadowSeen};
-use crate::verbs::policy::{Activating, policy_meant, set_parameters};
+use crate::verbs::policy::{Activating, event, policy_meant, set_parameters};
 use crate::verbs::verdict::End;
 
 /// How long a function of a shadow may take: a write waits for it. A call takes well under a millisecond, but for the
@@ -209,17 +209,6 @@ pub fn stop_shadow(host: &Host, kind: &str, reason: &Reason, actor: &Actor) -> R
         return Ok(shadow);
     }
     Err(none())
-}
-
-fn event(host: &Host, action: &str, digest: &str, actor: &Actor, details: Value) -> AdminEvent {
-    AdminEvent {
-        id: 0,
-        at: host.now(),
-        action: action.to_owned(),
-        target: Some(digest.to_owned()),
-        actor: actor.to_string(),
-        details,
-    }
 }
 
 /// What a shadow said so far.
