@@ -6,6 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{self, Cli, Command, Global, LogFormat};
 use crate::commands;
@@ -197,19 +200,20 @@ fn start_log(global: &Global) -> Outcome<()> {
         return Ok(());
     };
     let filter = filter.to_string_lossy().into_owned();
-    let parsed = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|error| {
+    // Targets and levels: filters by spans and values would bring an engine for regular expressions along.
+    let parsed: Targets = filter.parse().map_err(|error: ParseError| {
         Failure::usage(format!("RUNWARDEN_LOG is no filter: `{filter}`"))
             .cause(error.to_string())
             .hint("export RUNWARDEN_LOG=runwarden_host=debug")
     })?;
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(parsed)
+        .with_max_level(LevelFilter::TRACE)
         .with_ansi(std::io::stderr().is_terminal() && variable("NO_COLOR").is_none())
         .with_writer(std::io::stderr);
     // It is the first and only one of this process; a second would be refused and is not needed.
     let _ = match global.log_format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Text => builder.finish().with(parsed).try_init(),
+        LogFormat::Json => builder.json().finish().with(parsed).try_init(),
     };
     let _ = std::io::stderr().flush();
     Ok(())

@@ -35,28 +35,29 @@ fn component(bundled: &runwarden_bundled::Bundled, now: Timestamp) -> Result<Com
         doing: "reading a bundled descriptor",
         source: Box::new(error),
     })?;
+    let bytes = bundled.component();
+    debug_assert_eq!(
+        sha256_hex(&bytes),
+        bundled.digest,
+        "the build script computed the digest"
+    );
     let record = ComponentRecord {
         digest: bundled.digest.to_owned(),
         kind: descriptor.kind().to_owned(),
         name: descriptor.name().to_owned(),
         version: descriptor.version().to_owned(),
         source: "bundled".to_owned(),
-        exports: exported(bundled.component).unwrap_or_default(),
-        size_bytes: i64::try_from(bundled.component.len()).unwrap_or(i64::MAX),
+        exports: exported(&bytes).unwrap_or_default(),
+        size_bytes: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
         installed_at: now,
         active: false,
         in_use: 0,
         raised: RaisedLimits::default(),
     };
-    debug_assert_eq!(
-        sha256_hex(bundled.component),
-        bundled.digest,
-        "the build script computed the digest"
-    );
     Ok(Component {
         record,
         descriptor: descriptor.canonical(),
-        bytes: bundled.component.to_vec(),
+        bytes,
         signatures: Vec::new(), // they came with the program
     })
 }

@@ -43,7 +43,7 @@ impl Costly {
         for (id, contents) in [(1, vec![1, 0x60, 0, 0]), (3, vec![1, 0]), (10, code)] {
             module.extend(section(id, &contents));
         }
-        let mut component = runwarden_bundled::POLICIES[0].component.to_vec();
+        let mut component = runwarden_bundled::POLICIES[0].component();
         component.extend(section(1, &module));
         component
     }
@@ -186,7 +186,7 @@ fn a_compiler_that_cannot_be_started_is_no_fault_of_the_component() {
     let host = host(&home.home(), "/nonexistent", Limits::DEFAULT);
     let refused = examine(
         &host,
-        runwarden_bundled::POLICIES[0].component,
+        &runwarden_bundled::POLICIES[0].component(),
         &RaisedLimits::default(),
     );
     assert!(matches!(refused, Err(Error::Process(_))), "{refused:?}");

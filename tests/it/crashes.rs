@@ -112,7 +112,7 @@ fn an_installation_is_whole_or_absent_and_what_is_in_force_stays() {
         .iter()
         .find(|policy| policy.kind == "session");
     // The same component with one byte more in a custom section has another digest.
-    let mut bytes = session.expect("a bundled policy").component.to_vec();
+    let mut bytes = session.expect("a bundled policy").component();
     bytes.extend([0, 3, 1, b'x', b'y']);
     std::fs::write(&component, bytes).expect("a file in the home's directory");
     let file = component.to_str().expect("the path is text");

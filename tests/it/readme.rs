@@ -26,7 +26,7 @@ fn project(home: &Home) {
     let session = runwarden_bundled::POLICIES
         .iter()
         .find(|policy| policy.kind == "session");
-    let mut bytes = session.expect("a bundled policy").component.to_vec();
+    let mut bytes = session.expect("a bundled policy").component();
     bytes.extend([0, 3, 1, b'm', b'y']);
     std::fs::write(home.path("my-session.wasm"), bytes).expect("a file in the test's directory");
 }

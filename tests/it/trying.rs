@@ -38,12 +38,12 @@ impl Bench {
 }
 
 /// A bundled component, by the name of its policy.
-fn bundled(name: &str) -> &'static [u8] {
+fn bundled(name: &str) -> Vec<u8> {
     let all = runwarden_bundled::POLICIES.iter().chain(runwarden_bundled::HANDLERS);
     all.into_iter()
         .find(|bundled| bundled.name == name)
         .expect("it ships")
-        .component
+        .component()
 }
 
 const REVIEW_CASES: &str = r#"
@@ -257,7 +257,7 @@ fn the_verdict_table_and_the_thresholds_are_asked_where_no_function_is() {
     let cases = "[[exit]]\nexit_code = 0\nexpect = \"completed\"\n\n[[exit]]\nexit_code = 3\nexpect = \"failed\"\n\
                  code = \"run.failed.exit_nonzero\"\n\n[[exit]]\nexpect = \"failed\"\ncause = \"host_restarted\"\n\n\
                  [[exit]]\nexit_code = 0\nevidence = \"artifact_missing\"\nexpect = \"completed\"\n";
-    let bench = Bench::new(bundled("session"), cases);
+    let bench = Bench::new(&bundled("session"), cases);
     let tested = bench.home.run(&["policy", "test", "policy", "--json"]).document();
     let came: Vec<&str> = tested["cases"]
         .as_array()

@@ -14,10 +14,20 @@ pub struct Bundled {
     pub digest: &'static str,
     /// The kind of entity that a policy is for; `handler` of a handler.
     pub kind: &'static str,
-    /// The component.
-    pub component: &'static [u8],
+    /// The component, compressed.
+    packed: &'static [u8],
     /// What its `describe` answers, as JSON: keys in the order of the WIT, in snake case.
     pub descriptor: &'static str,
+}
+
+impl Bundled {
+    /// The component.
+    ///
+    /// # Panics
+    /// The build was damaged.
+    pub fn component(&self) -> Vec<u8> {
+        miniz_oxide::inflate::decompress_to_vec(self.packed).expect("the build script compressed it")
+    }
 }
 
 /// Every policy that ships with the host.

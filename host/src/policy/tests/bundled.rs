@@ -16,7 +16,7 @@ fn all() -> impl Iterator<Item = (&'static runwarden_bundled::Bundled, Described
 #[test]
 fn every_bundled_component_passes_the_checks_and_says_what_its_descriptor_says() {
     for (bundled, shipped) in all() {
-        let candidate = prepare(bundled.component, Limits::DEFAULT, compile_here)
+        let candidate = prepare(&bundled.component(), Limits::DEFAULT, compile_here)
             .unwrap_or_else(|error| panic!("{} {}: {error:?}", bundled.name, bundled.version));
         assert_eq!(candidate.descriptor, shipped, "{} {}", bundled.name, bundled.version);
         assert_eq!(candidate.digest, bundled.digest);

@@ -71,7 +71,7 @@ fn a_command_that_reads_descriptors_makes_no_engine() {
     }
     let bundled = &runwarden_bundled::POLICIES[0];
     let mut store = Components::default();
-    store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
+    store.add(bundled.digest, bundled.descriptor, bundled.component());
     let directory = tempfile::tempdir().unwrap();
     let policies = Policies::new(Arc::new(store.into_store()), directory.path(), Limits::DEFAULT);
     assert!(policies.lifecycle(bundled.digest).unwrap().is_some());
@@ -79,7 +79,7 @@ fn a_command_that_reads_descriptors_makes_no_engine() {
     assert!(installed.pin.parameters.is_empty());
     assert!(policies.active(bundled.kind).unwrap().is_none());
     assert!(!policies.exports(bundled.digest, "guard").unwrap());
-    assert!(crate::policy::inspect(bundled.component, Limits::DEFAULT).is_ok());
+    assert!(crate::policy::inspect(&bundled.component(), Limits::DEFAULT).is_ok());
     assert_eq!(engines_made(), 0);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }

@@ -43,7 +43,7 @@ impl Installed {
         });
         let mut store = Components::default();
         for bundled in runwarden_bundled::HANDLERS.iter().chain(runwarden_bundled::POLICIES) {
-            store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
+            store.add(bundled.digest, bundled.descriptor, bundled.component());
         }
         store.add("damaged", "{}", Vec::new());
         let cache = tempfile::tempdir().unwrap();

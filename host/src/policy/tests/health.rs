@@ -53,8 +53,8 @@ impl Judge {
             .find(|policy| policy.kind == kind)
             .unwrap();
         let mut store = Components::default();
-        store.add(bundled.digest, bundled.descriptor, bundled.component.to_vec());
-        assert_eq!(bundled.digest, sha256_hex(bundled.component));
+        store.add(bundled.digest, bundled.descriptor, bundled.component());
+        assert_eq!(bundled.digest, sha256_hex(&bundled.component()));
         let cache = tempfile::tempdir().unwrap();
         let policies = Policies::new(Arc::new(store.into_store()), cache.path(), UNHURRIED);
         let lifecycle = policies.lifecycle(bundled.digest).unwrap().unwrap();

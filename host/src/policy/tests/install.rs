@@ -159,7 +159,7 @@ fn a_strangers_words_cannot_paint_the_terminal() {
 
 #[test]
 fn each_limit_ends_the_call_as_a_fault_of_its_own() {
-    let bytes = runwarden_bundled::POLICIES[0].component;
+    let bytes = &runwarden_bundled::POLICIES[0].component();
     let tight = |change: fn(&mut Limits)| {
         let mut limits = UNHURRIED;
         change(&mut limits);
