@@ -194,7 +194,10 @@ fn without_cases_the_findings_are_all_there_is() {
         bench.home.run(&arguments).exits(code).out
     };
     assert!(of("policy/cases.toml", 1).contains("has no cases"));
-    assert!(of("nowhere.toml", 1).contains("there is no case file"));
+    let missing = bench
+        .home
+        .run(&["policy", "test", "./policy/policy.wasm", "--cases", "nowhere.toml"]);
+    assert!(missing.exits(65).err.contains("cannot read nowhere.toml"));
     std::fs::write(bench.directory.join("other.wasm"), REVIEW).expect("a component");
     bench
         .home

@@ -154,8 +154,12 @@ fn only_component(directory: &Path) -> Outcome<PathBuf> {
 
 /// The case file, where there is one, and what it holds.
 fn table(args: &Args, beside: Option<PathBuf>, candidate: &Candidate) -> Outcome<(Option<PathBuf>, CaseTable)> {
-    let path = args.cases.clone().or_else(|| Some(beside?.join(CASES)));
-    let Some(path) = path.filter(|path| path.exists()) else {
+    let beside = || {
+        beside
+            .map(|directory| directory.join(CASES))
+            .filter(|path| path.exists())
+    };
+    let Some(path) = args.cases.clone().or_else(beside) else {
         return Ok((None, CaseTable::default()));
     };
     let text = std::fs::read_to_string(&path).map_err(|error| Failure::file("read", &path, &error))?;
