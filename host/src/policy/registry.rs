@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,7 +32,13 @@ pub struct Policies {
     pub(super) linked: Mutex<HashMap<String, Linked>>,
     /// Limits of candidates, which no store knows.
     pub(super) tried: Mutex<HashMap<String, Limits>>,
+    /// Limits of installed components, and when they were read.
+    limited: Mutex<HashMap<String, (Instant, Limits)>>,
 }
+
+/// How long limits are used without being read again: a call is short beside a read, and what serves need not be restarted
+/// when they are raised.
+const LIMITS_KEPT: Duration = Duration::from_secs(1);
 
 /// The policy in force for a kind.
 #[derive(Clone, Debug)]
@@ -55,6 +61,7 @@ impl Policies {
             handlers: Mutex::default(),
             linked: Mutex::default(),
             tried: Mutex::default(),
+            limited: Mutex::default(),
         }
     }
 
@@ -63,8 +70,7 @@ impl Policies {
         self.limits
     }
 
-    /// What an installed component may use in one call, or a candidate. It is read each time: whoever raises a limit need not
-    /// restart what is serving.
+    /// What an installed component may use in one call, or a candidate.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -73,6 +79,18 @@ impl Policies {
             return Ok(*limits);
         }
         Ok(self.limits.raised(&self.store.raised_limits(digest)?))
+    }
+
+    /// The same, read a second ago at most.
+    fn limits_of_late(&self, digest: &str) -> Result<Limits, StoreError> {
+        if let Some((read_at, limits)) = lock(&self.limited).get(digest)
+            && read_at.elapsed() < LIMITS_KEPT
+        {
+            return Ok(*limits);
+        }
+        let limits = self.limits_of(digest)?;
+        lock(&self.limited).insert(digest.to_owned(), (Instant::now(), limits));
+        Ok(limits)
     }
 
     /// The graph of an installed policy, by digest. None when there is no policy of that digest.
@@ -237,7 +255,7 @@ impl Policies {
         let found = self.handler(&handler.digest);
         let descriptor = found.map_err(from_store(label))?.ok_or_else(|| absent(label))?;
         let linked = self.linked(label, &handler.digest)?;
-        let limits = self.limits_of(&handler.digest).map_err(from_store(label))?;
+        let limits = self.limits_of_late(&handler.digest).map_err(from_store(label))?;
         let ready = Ready::new(label.clone(), descriptor, linked, limits).within(left);
         ready.plan(handler, envelope)
     }
@@ -259,7 +277,7 @@ impl Policies {
         let found = self.lifecycle(&pin.digest);
         let lifecycle = found.map_err(from_store(&label))?.ok_or_else(|| absent(&label))?;
         let linked = self.linked(&label, &pin.digest)?;
-        let limits = self.limits_of(&pin.digest).map_err(from_store(&label))?;
+        let limits = self.limits_of_late(&pin.digest).map_err(from_store(&label))?;
         Ok(Ready::new(label, lifecycle, linked, limits))
     }
 
